@@ -23,7 +23,7 @@ from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Option
-from paramcount.costs.engines.llama_cpp import LlamaCppOptions, count_cell_bytes, count_cells
+from paramcount.costs.engines.llama_cpp_cells import LlamaCppOptions, count_cell_bytes, count_cells
 from paramcount.costs.engines.vllm import PACKED_LATENT, VLLM, CachePool, count_token_bytes
 from paramcount.costs.requests import find_state_dtype
 

@@ -13,7 +13,6 @@ from paramcount.costs.engines.engine import CacheRequest, Engine, Share
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
-    list_uneven,
     select_layers,
     split_layers,
 )
@@ -197,7 +196,7 @@ def measure_fit(deployment: Deployment) -> Fit:
         fullest=fullest,
         most_devices=deployment.engine.most_devices,
         ram_bytes=device.ram_bytes,
-        uneven=tuple(list_uneven(deployment.shape, parallel)),
+        uneven=tuple(deployment.engine.list_uneven(deployment.shape, parallel)),
     )
 
 

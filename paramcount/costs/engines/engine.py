@@ -15,6 +15,7 @@ from paramcount.costs.sharding import (
     ShardShape,
     check_parallelism,
     compute_once,
+    list_uneven,
     share_weights,
     split_layers,
 )
@@ -181,6 +182,10 @@ class Engine:
     def check_parallelism(self, shape: ShardShape, parallel: Parallelism) -> None:
         """Raises: ParamcountError if the engine cannot divide the model like this."""
         check_parallelism(shape, parallel)
+
+    def list_uneven(self, shape: ShardShape, parallel: Parallelism) -> list[str]:
+        """What does not divide evenly among the devices."""
+        return list_uneven(shape, parallel)
 
     def list_parallelisms(self) -> Iterator[Parallelism]:
         """How the engine divides a model, on the fewest devices first: beyond a node, in pipeline stages."""

@@ -8,14 +8,23 @@ each sequence has.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from paramcount.costs.caches import CacheGroup, merge_groups, split_heads
+from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.engine import F32, Allocation, CacheRequest, Engine, Share, join_command
+from paramcount.costs.engines.llama_cpp_cells import (
+    VERSIONS,
+    LlamaCppOptions,
+    count_cell_bytes,
+    count_cells,
+    describe,
+    round_up,
+)
+from paramcount.costs.engines.llama_cpp_overhead import Batch, LayerCache, estimate_overheads
 from paramcount.costs.engines.llama_cpp_placement import Place, Placement, place_layers, place_weights
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
 from paramcount.counting.components import TOWERS
@@ -28,37 +37,13 @@ MOST_GPUS = 16  # GGML_CUDA_MAX_DEVICES
 ALL = 999  # layers, for the command line
 
 
-class LlamaCppOptions(NamedTuple):
-    """Options of the engine, as llama-server calls them."""
-
-    ctx_size: int = 0  # of all sequences together; 0: the context of each times their number
-    parallel: int = 0  # sequences; 0: the batch
-    batch_size: int = 2048
-    ubatch_size: int = 512
-    n_gpu_layers: int = -1  # layers on GPUs, the LM head included; -1: all
-    n_cpu_moe: int = 0  # first layers whose experts stay on the CPU
-    tensor_split: str = ""  # such as "3,1": shares of the GPUs; "": equal ones
-    flash_attn: str = "auto"
-    kv_unified: bool = False  # one cache for all sequences
-    no_kv_offload: bool = False  # the cache stays on the CPU
-    swa_full: bool = False  # sliding windows keep all tokens
-    n_outputs_max: int = 0  # tokens of a micro-batch whose logits are computed; 0: one per sequence, as llama-server
-    n_rs_seq: int = 0  # earlier states that are kept to go back to
-    # What earlier versions did otherwise:
-    padding: int = 256  # cells; 32 before August 2025 without flash attention
-    # From April 2025 to January 2026 the latent was stored as values, too; files converted before that, and -mla 0 of
-    # ik_llama.cpp, have keys and values for each head.
-    mla: str = "latent"
-    output_last: bool = False  # the LM head is the last of the layers to go to a GPU
-
-
 class LlamaCpp(Engine):
     """Cells in multiples of 256 for each sequence; sliding windows also hold a micro-batch; states are in FP32."""
 
     name = "llama.cpp"
     options: Mapping[str, int | float | bool | str] = MappingProxyType(LlamaCppOptions()._asdict())
     choices = MappingProxyType(
-        {"mla": ("latent", "latent-and-values", "expanded"), "flash_attn": ("auto", "on", "off")}
+        {"mla": ("latent", "latent-and-values", "expanded"), "flash_attn": ("auto", "on", "off"), "version": VERSIONS}
     )
     splits_layers = True
     most_devices = MOST_GPUS
@@ -125,6 +110,9 @@ class LlamaCpp(Engine):
             raise ParamcountError(f"= {parallel.pp}", where="pp", expected=f"at most {MOST_GPUS} GPUs")
         super().check_parallelism(shape, parallel)
 
+    def list_uneven(self, shape: ShardShape, parallel: Parallelism) -> list[str]:
+        return []  # each device has a line of its own
+
     def list_parallelisms(self) -> Iterator[Parallelism]:
         yield from (Parallelism(pp=n) for n in range(1, MOST_GPUS + 1))
 
@@ -136,8 +124,8 @@ class LlamaCpp(Engine):
             found = f"= {describe_value(options.tensor_split)} for {count_noun(gpus, 'GPU')}"
             raise ParamcountError(found, where="tensor_split", expected=f"at most {count_noun(gpus, 'number')}")
         splits += (0.0,) * (gpus - len(splits))
-        number, first = options.n_gpu_layers, options.n_cpu_moe
-        return place_layers(deployment.shape.n_layers, number, splits, first, output_last=options.output_last)
+        number, first, is_last = options.n_gpu_layers, options.n_cpu_moe, options.version == VERSIONS[0]
+        return place_layers(deployment.shape.n_layers, number, splits, first, output_last=is_last)
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
         """One share per GPU, and one of the CPU, which always holds the token embedding."""
@@ -150,16 +138,36 @@ class LlamaCpp(Engine):
         weights = compute_once(rows, (self.name, placement), weigh)
         whole = merge_groups(group for _, groups in deployment.caches for group in groups)
         options = self.choose_windows(whole, deployment.request)
+        overheads = self.estimate_overheads(deployment, placement, options)
         shares = []
         for stage, (place, size) in enumerate(zip(places, weights)):
             layers = placement.list_layers(place)
             groups = self.list_cached(deployment, placement, place)
             allocation = self.count_allocation(groups, deployment.request, options)
-            overhead = deployment.device.assume_overhead() if place is not None else Overhead(0, 0, 0)
-            share = Share(stage, len(layers), size, allocation.kv_bytes, allocation.state_bytes, overhead)
+            share = Share(stage, len(layers), size, allocation.kv_bytes, allocation.state_bytes, overheads[place])
             extras = tuple(list_extras(deployment, placement, place))
             shares.append(share._replace(device=place, first_layer=min(layers, default=0), extras=extras))
         return tuple(shares)
+
+    def estimate_overheads(
+        self, deployment: Deployment, placement: Placement, options: LlamaCppOptions
+    ) -> dict[Place, Overhead]:
+        """Computed for models that llama.cpp supports; what the user says comes first."""
+        assumed: dict[Place, Overhead] = dict.fromkeys(placement.places, deployment.device.assume_overhead())
+        assumed[None] = Overhead(0, 0, 0)
+        if deployment.device.overhead_bytes is not None:
+            return assumed
+        request, streams = deployment.request, 1 if options.kv_unified else deployment.request.batch
+        caches: dict[int, LayerCache] = {}
+        for repeat, groups in deployment.caches:
+            for group in groups if repeat else ():
+                cells = 0 if group.is_state else count_cells(group, request, options)
+                size = cells * count_cell_bytes(group, request, options.mla)
+                for i in repeat.indices if repeat and cells else ():
+                    caches[i] = LayerCache(cells // streams, size + caches.get(i, LayerCache(0, 0)).bytes)
+        with suppress(ParamcountError):
+            return estimate_overheads(deployment, placement, caches, make_batch(request, options))
+        return assumed
 
     def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:
         placement = self.place(deployment)
@@ -198,6 +206,23 @@ class LlamaCpp(Engine):
             "--swa-full": options.swa_full,
         }
         return join_command("llama-server", flags)
+
+
+def make_batch(request: CacheRequest, options: LlamaCppOptions) -> Batch:
+    """What the compute buffers are reserved for: tokens in equal numbers of each sequence."""
+    total = round_up(request.context, options.padding) * request.batch
+    tokens = round_up(min(options.ubatch_size, options.batch_size, total), request.batch)
+    is_current, has_flash = options.version == VERSIONS[-1], options.flash_attn != "off"
+    outputs = options.n_outputs_max or (request.batch if is_current else tokens)
+    return Batch(
+        tokens,
+        min(outputs, tokens),
+        request.batch,
+        has_flash,
+        offloads_cache=not options.no_kv_offload,
+        has_embeddings=options.version not in VERSIONS[:2],
+        mask_bytes=2 if is_current and has_flash else 4,
+    )
 
 
 def parse_split(value: object) -> tuple[float, ...]:
@@ -240,46 +265,6 @@ def list_extras(deployment: Deployment, placement: Placement, place: Place) -> I
         yield "copy of the token embedding" if is_tied and place is not None else "LM head"
     if place == 0 and any(row.tensor.part in TOWERS for row in deployment.rows):
         yield "encoders"
-
-
-def count_cells(group: CacheGroup, request: CacheRequest, options: LlamaCppOptions) -> int:
-    """The cells of one layer, for all sequences together."""
-    padding, sequences = options.padding, request.batch
-    streams, shared = (1, sequences) if options.kv_unified else (sequences, 1)
-    tokens = request.context if group.stream == "tokens" else request.source or 0
-    cells = round_up(-(-tokens * shared // group.block), padding)
-    if group.longest is not None and not options.swa_full:
-        cells = round_up(min(cells, (group.longest + 1) * shared + options.ubatch_size), padding)
-    return cells * streams
-
-
-def count_cell_bytes(group: CacheGroup, request: CacheRequest, mla: str) -> int:
-    """Bytes of one cell of a layer."""
-    dtype = request.kv_dtype
-    if not group.expanded or mla == "latent":
-        return group.count_bytes(dtype, request.tp)
-    if mla == "latent-and-values":
-        return group.count_bytes(dtype, request.tp) + dtype.values.count_bytes(prod(group.shapes[0]))
-    keys, values = (prod(split_heads(shape, request.tp, False)) for shape in group.expanded)
-    return dtype.keys.count_bytes(keys) + dtype.values.count_bytes(values)
-
-
-def describe(groups: Sequence[CacheGroup], request: CacheRequest, options: LlamaCppOptions) -> tuple[str, ...]:
-    each = "" if options.kv_unified else " per sequence"
-    total, n = request.context * request.batch, request.batch
-    shared = "shared by" if options.kv_unified else "divided among"
-    notes = [f"-c is {total:,}: {shared} {n:,} sequences (-np {n})"] if n > 1 else []
-    notes.append(f"llama.cpp allocates multiples of {options.padding:,} cells{each}")
-    if any(group.longest is not None for group in groups) and not options.swa_full:
-        notes.append(f"sliding windows hold {options.ubatch_size:,} more cells (ubatch_size)")
-    if any(group.expanded for group in groups) and options.mla != "latent":
-        what = "keys and values of every head" if options.mla == "expanded" else "the latent as values, too"
-        notes.append(f"MLA layers cache {what}")
-    return tuple(notes)
-
-
-def round_up(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple
 
 
 LLAMA_CPP = LlamaCpp()

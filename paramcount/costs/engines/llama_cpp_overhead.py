@@ -1,0 +1,138 @@
+"""What llama.cpp takes beside weights, cache and state: compute buffers, the output buffer and the GPU's context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paramcount.costs.devices import Overhead
+from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, Weight, measure_buffers
+from paramcount.costs.engines.llama_cpp_placement import Place, Placement
+from paramcount.costs.sharding import compute_once
+from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.zoo import count_model
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
+
+MIB = 2**20
+PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
+# A CUDA context and what else a device has in use: "unaccounted" in the memory breakdown of llama.cpp. 451 and 456 MiB
+# on RTX 4090 (https://github.com/ggml-org/llama.cpp/pull/15860), 749 MiB on RTX PRO 6000
+# (https://github.com/ggml-org/llama.cpp/issues/27953).
+CONTEXT, LEAST_CONTEXT, MOST_CONTEXT = 456 * MIB, 280 * MIB, 749 * MIB
+SPREAD, SIMPLIFIED_SPREAD = 32, 4  # the buffer may differ by a 32nd; if layers are simplified, by a quarter
+SIMPLIFIED = ("ssm_out.weight", "shortconv.out_proj.weight", "attn_kv_a_mqa.weight", "time_mix_key.weight")
+KEPT = 2  # layers of each kind on each device: the memory of further ones is the same again
+
+
+class Batch(NamedTuple):
+    """What a graph is built for."""
+
+    tokens: int  # of a micro-batch
+    outputs: int
+    sequences: int
+    flash_attn: bool
+    offloads_cache: bool
+    has_embeddings: bool
+    mask_bytes: int
+
+
+class LayerCache(NamedTuple):
+    """What one layer caches."""
+
+    cells: int  # of each stream
+    bytes: int  # of all streams
+
+
+def estimate_overheads(
+    deployment: Deployment, placement: Placement, caches: Mapping[int, LayerCache], batch: Batch
+) -> dict[Place, Overhead]:
+    """What each device holds besides. A computed buffer may differ by the details of an architecture."""
+    rows = deployment.rows
+
+    def compute() -> tuple[int, ...]:
+        model = build_model(deployment, placement, caches, batch)
+        is_simplified = any(name in layer.tensors for layer in model.layers for name in SIMPLIFIED)
+        return (is_simplified, model.output.shape[0], *measure_buffers(model))
+
+    key = ("llama.cpp", placement, batch, *sorted(set(caches.values())), deployment.request.kv_dtype)
+    is_simplified, n_vocab, *buffers = compute_once(rows, key, compute)
+    found: dict[Place, Overhead] = {}
+    for place, size in zip(placement.places, buffers):
+        spread = -(-size // (SIMPLIFIED_SPREAD if is_simplified else SPREAD))
+        if place is None:
+            output = max(batch.sequences, 1) * n_vocab * 4
+            items = (("compute buffer", size), ("output buffer", output))
+            found[place] = Overhead(size + output, size + output - spread, size + output + spread, items)
+        else:
+            items = (("compute buffer", size), ("GPU context", CONTEXT))
+            found[place] = Overhead(size + CONTEXT, size + LEAST_CONTEXT - spread, size + MOST_CONTEXT + spread, items)
+    return found
+
+
+def find_tensors(rows: Iterable[StoredTensor]) -> dict[int, dict[str, Weight]]:
+    """{layer: its tensors by name}; -1: outside of layers."""
+    found: dict[int, dict[str, Weight]] = {}
+    for row in rows:
+        tensor = row.tensor
+        name = tensor.name.removeprefix("blk.{layer}.")
+        layers = tensor.layer.indices if tensor.layer else (-1,)
+        for layer in layers:
+            found.setdefault(layer, {})[name] = Weight(tensor.shape, row.bytes // len(layers))
+    return found
+
+
+def list_gguf_rows(deployment: Deployment) -> Sequence[StoredTensor]:
+    """The tensors of the model's GGUF file; of another format, those of Q8_0, whose shapes are the same.
+
+    Raises: ParamcountError if llama.cpp does not support the model.
+    """
+    if any(row.packing.layout == "gguf" for row in deployment.rows):
+        return [row for row in deployment.rows if row.packing.layout == "gguf"]
+    from paramcount.costs.gguf_mixes import list_mix
+
+    return list(list_mix(count_model(deployment.model), "Q8_0"))
+
+
+def build_model(
+    deployment: Deployment, placement: Placement, caches: Mapping[int, LayerCache], batch: Batch
+) -> GraphModel:
+    """The graph of a model with as many layers as decide the size of its buffers."""
+    tensors = find_tensors(list_gguf_rows(deployment))
+    outside, gpus = tensors.pop(-1, {}), placement.gpus
+
+    def number(place: Place) -> int:
+        return gpus if place is None else place
+
+    layers, seen = [], dict[tuple[Any, ...], int]()
+    for i in sorted(tensors):
+        if i >= len(placement.layers):
+            continue
+        cache, device = caches.get(i, LayerCache(0, 0)), number(placement.layers[i])
+        own, experts = tensors[i], gpus if i < placement.n_cpu_moe else device
+        cache_device = device if batch.offloads_cache else gpus
+        layer = GraphLayer(device, own, cache.cells, cache.bytes, cache_device, experts)
+        kind = (device, cache, i < placement.n_cpu_moe, *((name, weight.shape) for name, weight in own.items()))
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] <= KEPT or i == len(placement.layers) - 1:
+            layers.append(layer)
+    embedding = outside["token_embd.weight"]
+    sizes: Any = deployment.model.sizes
+    sizes = getattr(sizes, "language", sizes)
+    is_pipelined = gpus > 1 and all(place is not None for place in (*placement.layers, placement.output))
+    return GraphModel(
+        layers=layers,
+        devices=gpus + 1,
+        output_device=number(placement.output),
+        output=outside.get("output.weight", embedding),
+        d_model=embedding.shape[-1],
+        n_heads=deployment.shape.n_heads,
+        experts_per_token=getattr(sizes, "n_active_experts", 0) or 1,
+        tokens=batch.tokens,
+        outputs=batch.outputs,
+        copies=PIPELINE_COPIES if is_pipelined and batch.offloads_cache and not placement.n_cpu_moe else 1,
+        flash_attn=batch.flash_attn,
+        has_embeddings=batch.has_embeddings,
+        mask_bytes=batch.mask_bytes,
+    )
