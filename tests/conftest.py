@@ -18,6 +18,7 @@ from paramcount.database import store
 from paramcount.zoo import catalog, names
 from tests.refusing import Refuse, command_error
 from tests.running import Run, Runner
+from tests.slow import mark_slow
 
 # A shell that starts the tests in the background ignores SIGINT, and every process that a test starts would inherit
 # that.
@@ -61,7 +62,9 @@ NEEDS_TIMM = pytest.mark.skip(reason="its vision encoder needs timm: pip install
 TIMM_TYPES = ("fast_vlm", "gemma3n", "gemma-3n", "perception_lm")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_slow(items)
     keep_each(config, items, int(os.environ.get("EACH", "1")))
     # The reference builds some vision encoders with timm, which it does not need for any other model type.
     if importlib.util.find_spec("timm") is None:

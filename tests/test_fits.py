@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from tests.batches import in_batches
 from tests.running import Runner
+from tests.structures import pick_structures
 
 with (Path(__file__).parent / "data" / "fits.csv").open(encoding="utf-8", newline="") as file:
     ROWS = {row["id"]: row for row in csv.DictReader(file)}
@@ -113,6 +115,15 @@ def test_the_assumed_overhead_alone_does_not_rule_a_model_out(run: Runner) -> No
     text = " ".join(found.out.split())
     assert "too close to call on 1 × device with 1.00 GB: 219 MB short, but the overhead of 1.00 GB is assumed" in text
     assert "the overhead leaves no memory to a GPU" in text
+
+
+@in_batches("id", pick_structures())
+def test_one_device_holds_all_weights_and_the_whole_cache(id: str) -> None:
+    # also what stands beside the decoder's layers in stacks of its own, such as BLT's global transformer
+    memory = pc.memory(id, gpu="H100", context=512)
+    assert memory.fit is not None
+    [share] = memory.fit.shares
+    assert share.total_bytes == memory.total_bytes
 
 
 def test_a_command_without_a_device_ends_with_zero(run: Runner) -> None:

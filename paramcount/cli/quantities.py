@@ -49,7 +49,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click
         raise ParamcountError(f"= {describe_value(text)}", where=where, expected=self.expected)
 
 
-class Overhead(Quantity):
+class BytesOrZero(Quantity):
     """A number of bytes that may be 0."""
 
     def parse(self, text: str, where: str = "") -> int:
@@ -60,4 +60,4 @@ TOKENS = Quantity(CONTEXT_UNITS, "tokens, such as 8192, 8k or 1M")
 TRAINING_TOKENS = Quantity(DECIMAL_UNITS, "tokens, such as 15T, 300B or 1000000")
 PARAMETERS = Quantity(DECIMAL_UNITS, "parameters, such as 3B, 124M or 124439808")
 BYTES = Quantity(BYTE_UNITS, "a size such as 24GB or 80GiB")
-OVERHEAD = Overhead(BYTES.units, BYTES.expected)
+OVERHEAD = BytesOrZero(BYTES.units, BYTES.expected)

@@ -14,7 +14,7 @@ from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
     select_layers,
-    split_layers,
+    split_stacks,
 )
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.counting.results import to_plain
@@ -78,7 +78,7 @@ class Deployment(NamedTuple):
 
     def list_stages(self) -> list[tuple[CacheGroup, ...]]:
         stages = []
-        for i, layers in enumerate(split_layers(self.shape.n_layers, self.parallel.pp)):
+        for i, layers in enumerate(split_stacks(self.shape.n_layers, self.parallel.pp)):
             outside = [group for repeat, groups in self.caches for group in groups if repeat is None and i == 0]
             stages.append(merge_groups([*outside, *select_layers(self.caches, layers)]))
         return stages

@@ -27,6 +27,7 @@ DIVISIBLE = {
     "n_kv_heads": ("n_kv_heads",),
     "n_experts": ("n_routed_experts",),
 }
+MOST_LAYERS = 10**6
 REPLICATED_DETAILS = ("qkv.q_down", "qkv.kv_down")  # MLA's down-projections
 
 
@@ -129,6 +130,13 @@ def split_layers(n_layers: int, stages: int) -> tuple[range, ...]:
     return tuple(range(start, start + n) for start, n in zip(starts, sizes))
 
 
+def split_stacks(n_layers: int, stages: int) -> tuple[range, ...]:
+    """The same for every stack of layers, of which some have more than the decoder (BLT's global transformer): the rest
+    is on the last stage."""
+    *others, last = split_layers(n_layers, stages)
+    return *others, range(last.start, MOST_LAYERS)
+
+
 class StoredRows(tuple[StoredTensor, ...]):
     """The tensors of a model, with the shares that were computed from them."""
 
@@ -153,7 +161,7 @@ def compute_once(
 
 def share_weights(rows: Iterable[StoredTensor], shape: ShardShape, parallel: Parallelism) -> tuple[int, ...]:
     """Bytes of the weights on one GPU of each pipeline stage."""
-    stages = split_layers(shape.n_layers, parallel.pp)
+    stages = split_stacks(shape.n_layers, parallel.pp)
     sums = [0] * parallel.pp
     for row in rows:
         size = divide(row, shape, parallel)

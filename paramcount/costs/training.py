@@ -22,7 +22,7 @@ from paramcount.costs.sharding import (
     check_parallelism,
     find_shape,
     share_weights,
-    split_layers,
+    split_stacks,
 )
 from paramcount.costs.training_fit import TrainingFit, fit_training
 from paramcount.costs.training_setup import DTYPE_LABELS, PRECISIONS, Setup
@@ -182,7 +182,7 @@ def share_training(
     gradients = share(lambda row: precision.gradients * row.values, 2)
     masters = share(lambda row: precision.master * row.values, 1)
     states = share(lambda row: row.copies * optimizer.count_bytes(row.tensor, precision.state), 1)
-    stages = split_layers(shape.n_layers, setup.pp)
+    stages = split_stacks(shape.n_layers, setup.pp)
     kept = [share_activations(activations, setup, i, layers) for i, layers in enumerate(stages)]
     columns = zip(parameters, weights, gradients, masters, states)
     return tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import random
 import re
 import time
@@ -26,18 +27,23 @@ from paramcount.explore.structures import export_structure
 from paramcount.flow.positions import count_positions
 from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.tracing.run import choose_length
-from paramcount.zoo import Model, load_all
+from paramcount.zoo import Model, load_all, load_entry
 from paramcount.zoo.what_if import change_sizes, get_size
 from tests.browser.chromium import Browser, run_browser
+from tests.structures import RANKS, pick_smallest
 
 pytestmark = pytest.mark.browser
-STATES = 2000
+WHOLE = "EXAMPLES" in os.environ  # the page of the whole zoo, which takes minutes, and not of a model for each operation
+STATES = 2000 if WHOLE else 400
 LONGEST_WAIT = 30  # seconds
 
 
 @pytest.fixture(scope="module")
 def models() -> list[Model]:
-    return [model for model in load_all() if not model.estimate]
+    if WHOLE:
+        return [model for model in load_all() if not model.estimate]
+    smallest = pick_smallest()
+    return [load_entry(smallest[name]) for name in RANKS]
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +53,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def whole(models: list[Model], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the whole zoo."""
+def many(models: list[Model], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "explore.html"
     path.write_text(build_page(models), encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def page(whole: Path, browser: Browser) -> Browser:
-    """A browser that shows the page of the whole zoo."""
-    open_page(browser, whole)
+def page(many: Path, browser: Browser) -> Browser:
+    """A browser that shows the page of these models."""
+    open_page(browser, many)
     browser.value(HELPERS)
     return browser
 
@@ -149,6 +154,22 @@ def compare_copies(found: dict[str, Any], count: pc.Count) -> Iterator[str]:
                 yield f"{total} in the config.json instead of {count.reference_total}"
 
 
+def list_kept(model: Model) -> Iterator[str]:
+    """What the page says of changes that it does not show: those that make another flow of the model."""
+    for tree in export_structure(model, Packings())["checks"]:
+        for error in find_errors(tree):
+            if " changes the tensors " in (text := "".join(map(str, error["text"]))):
+                yield text
+
+
+def find_errors(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, dict):
+        yield tree
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from find_errors(item)
+
+
 def list_reasons(model: Model, sizes: dict[str, int]) -> Iterator[str]:
     """Why each of the sizes is refused alone, of which the page may name another than Python."""
     for path, value in sizes.items():
@@ -183,6 +204,8 @@ def test_random_sliders_count_as_python_does(page: Browser, models: list[Model])
                 wrong.append(f"{model.id} {sizes}: {found} instead of {error}")
             continue
         if "errors" in found:
+            if set(found["errors"]) <= set(list_kept(model)):
+                continue
             wrong.append(f"{model.id} {sizes}: {found['errors']} although it is valid")
             continue
         valid += 1
@@ -252,8 +275,9 @@ def wait_for(browser: Browser, promise: str) -> Any:
     return answer["result"].get("value")
 
 
-def test_the_page_of_the_whole_zoo_is_small(whole: Path) -> None:
-    assert whole.stat().st_size < 3_000_000
+@pytest.mark.skipif(not WHOLE, reason="takes minutes: EXAMPLES=1")
+def test_the_page_of_the_whole_zoo_is_small(many: Path) -> None:
+    assert many.stat().st_size < 3_000_000
 
 
 def test_a_page_of_a_few_models_is_small(few: Path) -> None:
