@@ -1,7 +1,7 @@
 """The default run takes little of what takes long: of a slow test function with many parameters each n-th.
 
-The others are exhaustive. `python -m tests.slow JUNIT.xml` writes tests/data/slow.txt from the times of one run of all of
-them: `pytest -m "not browser and not oracle" --junitxml=JUNIT.xml`.
+The others are exhaustive. `python -m tests.slow JUNIT.xml` writes tests/data/slow.txt from the times of one run with an
+empty one: `pytest --junitxml=JUNIT.xml`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from math import ceil
 from pathlib import Path
-from xml.etree.ElementTree import parse  # noqa: S405  # a file that pytest wrote
+from xml.etree.ElementTree import parse
 
 import pytest
 
@@ -37,7 +37,7 @@ def mark_slow(items: Iterable[pytest.Item]) -> None:
 def find_shares(path: Path) -> dict[str, int]:
     """{test function: each how many-th of its parameters the default run tries; 0 for none}."""
     times: dict[str, list[float]] = defaultdict(list)
-    for case in parse(path).iter("testcase"):  # noqa: S314
+    for case in parse(path).iter("testcase"):  # noqa: S314  # a file that pytest wrote
         file = case.get("classname", "").replace(".", "/") + ".py"
         if file.startswith("tests/") and file not in EXEMPT:
             times[f"{file}::{case.get('name', '').partition('[')[0]}"].append(float(case.get("time", "0")))

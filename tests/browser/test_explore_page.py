@@ -33,7 +33,7 @@ from tests.browser.chromium import Browser, run_browser
 from tests.structures import RANKS, pick_smallest
 
 pytestmark = pytest.mark.browser
-WHOLE = "EXAMPLES" in os.environ  # the page of the whole zoo, which takes minutes, and not of a model for each operation
+WHOLE = "EXAMPLES" in os.environ  # the page of the whole zoo, which takes minutes, not of a model per operation
 STATES = 2000 if WHOLE else 400
 LONGEST_WAIT = 30  # seconds
 
