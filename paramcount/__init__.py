@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         load,
         lora,
         memory,
+        plan,
         plot,
         query,
         report,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from paramcount.costs.adapters import Lora
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
+    from paramcount.costs.plan_records import ServingPlan
     from paramcount.costs.training import Training
     from paramcount.counting.count import Count
     from paramcount.drawing.parameter_map import ParameterMap
@@ -78,6 +80,7 @@ _TYPES = {
     "ParameterMap": "drawing.parameter_map",
     "Polynomial": "symbolic.polynomials",
     "Run": "execution.run",
+    "ServingPlan": "costs.plan_records",
     "Sizing": "sweeping.size",
     "StoredCount": "checkpoints.contents",
     "Sweep": "sweeping.sweep",
@@ -89,10 +92,10 @@ _TYPES = {
 }
 __all__ = [
     "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "ParameterMap", "Polynomial", "Run", "Sizing", "StoredCount", "Sweep", "TensorRow", "Trace",
-    "Training", "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame", "diff", "draw",
-    "draw_map", "explain", "explore_page", "flops", "formula", "load", "lora", "memory", "plot", "query", "report",
-    "run", "size", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
+    "ParamcountError", "ParameterMap", "Polynomial", "Run", "ServingPlan", "Sizing", "StoredCount", "Sweep",
+    "TensorRow", "Trace", "Training", "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame",
+    "diff", "draw", "draw_map", "explain", "explore_page", "flops", "formula", "load", "lora", "memory", "plan", "plot",
+    "query", "report", "run", "size", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from paramcount.costs.adapters import Bias, Lora, Method
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
+    from paramcount.costs.plan_records import ServingPlan
     from paramcount.costs.training import Training
     from paramcount.counting.count import Count
     from paramcount.drawing.parameter_map import ParameterMap
@@ -517,6 +518,61 @@ def memory(
         device=device,
         parallel=parallel,
     )
+
+
+def plan(
+    model: object,
+    *,
+    users: int = 1,
+    context: int | None = None,
+    gpu: str | Iterable[str] | None = None,
+    dtype: str | Iterable[str] | None = None,
+    kv_dtype: str | None = None,
+    state_dtype: str | None = None,
+    engine: str | None = None,
+    engine_options: Mapping[str, int | float | bool | str] | None = None,
+    source: int | None = None,
+    overhead: int | None = None,
+    utilization: float | None = None,
+    limit: int = 10,
+    **options: Unpack[LoadOptions],
+) -> ServingPlan:
+    """Deployments that serve a number of users at once: on which GPUs, on how many, and how they share the model.
+
+    `context` is the number of tokens of each user: by default 8,192, or fewer if the model takes fewer. `gpu` names the
+    GPUs to compare: "h100", "rtx4090,h100", or "8xh100" for at most eight of them. Without it, `deployments` has the
+    `limit` best of all GPUs: those on which the model fits for certain, on the fewest of them, then with the least
+    memory in all. Machines have 1, 2, 4 or 8 GPUs, which tensor parallelism uses; several machines are pipeline stages.
+
+    `dtype` lists formats of the weights; by default as released. `engine` is vLLM by default; for Apple GPUs and GGUF
+    formats it is llama.cpp. The other arguments are those of `memory`. Of each deployment, `arguments` are those with
+    which `memory` measures the same, `fit` is its answer, and `command` starts the engine. `speed` has upper bounds for
+    the tokens per second at the full context, from bandwidth and FLOPs of the data sheet.
+
+    Units: bytes, seconds, tokens per second.
+    Raises: ParamcountError as `memory` does.
+
+    >>> best = plan("llama-3.1-70b", users=4, gpu="h100").deployments[0]
+    >>> best.devices, best.fit.parallelism, best.fit.verdict
+    (4, 'TP=4', 'fits')
+    >>> memory("llama-3.1-70b", **best.arguments).fit.free_bytes == best.fit.free_bytes
+    True
+    """
+    from paramcount.costs.plan import make_plan
+    from paramcount.costs.plan_records import Need
+
+    need = Need(
+        users=users,
+        context=context,
+        kv_dtype=kv_dtype,
+        state_dtype=state_dtype,
+        source=source,
+        engine=engine,
+        engine_options=engine_options or {},
+        overhead=overhead,
+        utilization=utilization,
+    )
+    return make_plan(load(model, **options), need, gpus=gpu, dtypes=dtype, limit=limit)
 
 
 def flops(

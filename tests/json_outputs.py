@@ -94,6 +94,12 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["memory", "llama-3.1-8b", "--gpu", "2xH100", "--pp", "2", "--ram", "64GB"],
     ]
     lines += [
+        ["plan", "llama-3.1-8b", "--limit", "2"],
+        ["plan", "gpt2-small", "--set", "n_layers=24", "--gpu", "1xT4,m1", "--dtype", "bf16,q4_k_m"],
+        ["plan", "bert-base", "--gpu", "a10"],
+        ["plan", "deepseek-v3", "--gpu", "4xh100,h100", "--engine-option", "block_size=32", "--utilization", "0.9"],
+    ]
+    lines += [
         ["training", "llama-3.1-8b", "--pp", "2", "--zero", "1", "--gpu", "8xH100"],
         ["training", "gpt2-small", "--set", "n_layers=24", "--memory", "8GB"],
     ]

@@ -21,6 +21,7 @@ GROUPS = {
     },
     "Resources": {
         "memory": ("memory", "Show the memory for weights and KV cache."),
+        "plan": ("plan", "Find GPUs that serve a number of users, and the command that starts them."),
         "flops": ("flops", "Show the FLOPs per token and per prompt."),
         "lora": ("lora", "Show the trainable parameters of an adapter."),
         "training": ("training", "Show the memory that training takes on each GPU."),

@@ -84,13 +84,19 @@ def list_gpus() -> tuple[Gpu, ...]:
     )
 
 
+@cache
+def index_gpus() -> Mapping[str, Gpu]:
+    """{name or alias as `normalize` writes it: accelerator}"""
+    return {normalize(name): gpu for gpu in list_gpus() for name in (*gpu.aliases, gpu.name)}
+
+
 def find_gpu(text: object) -> Gpu:
     """The accelerator with this name, whatever its case and punctuation; an Apple chip with the memory that is named,
     such as "m4-max-64gb", otherwise with the most that it is sold with.
 
     Raises: ParamcountError for an unknown name, with the nearest ones.
     """
-    names = {normalize(name): gpu for gpu in list_gpus() for name in (*gpu.aliases, gpu.name)}
+    names = index_gpus()
     key = normalize(text) if isinstance(text, str) else ""
     if key in names:
         gpu = names[key]

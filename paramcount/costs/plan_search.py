@@ -1,0 +1,102 @@
+"""The fewest GPUs on which a deployment fits for certain.
+
+One machine has one, two, four or eight GPUs, which tensor parallelism uses; several machines are pipeline stages. An
+engine that splits layers takes any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
+from paramcount.costs.engines.engine import MOST_DEVICES, WITHIN_NODE, Engine
+from paramcount.costs.fit import SEVERITY, Deployment
+from paramcount.costs.gpus import Gpu
+from paramcount.costs.sharding import Parallelism, ShardShape
+from paramcount.errors import ParamcountError
+
+WIDTHS = (8, 4, 2, 1)  # GPUs of a machine that share every matrix
+
+
+class GpuCandidate(NamedTuple):
+    """A GPU with weights and an engine."""
+
+    gpu: Gpu
+    most: int  # of these GPUs that may be used
+    variant: int  # candidates with the same weights and engine have the same number
+    deployment: Deployment  # on one of them
+
+
+class PlacedCandidate(NamedTuple):
+    """The fewest GPUs on which a candidate fits; if it does not, the most that were tried."""
+
+    candidate: GpuCandidate
+    parallel: Parallelism
+    verdict: str  # one of devices.VERDICTS
+    too_close: Parallelism | None = None  # fewer GPUs, on which it is too close to call
+    one_machine: Parallelism | None = None  # the GPUs of one machine, if it takes several
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """What fits comes first, then fewer GPUs, then less memory; of what does not fit, the most memory."""
+        memory = self.parallel.devices * self.candidate.gpu.memory_bytes
+        severity = SEVERITY.index(self.verdict)
+        return (severity, self.parallel.devices, memory) if not severity else (severity, -memory, 0)
+
+
+def list_layouts(engine: Engine, shape: ShardShape) -> Iterator[Parallelism]:
+    """How so many GPUs may share a model, the fewest first."""
+    numbers = [1, 2, 4, *range(WITHIN_NODE, MOST_DEVICES + 1, WITHIN_NODE)]
+    every = ([Parallelism(tp, n // tp) for tp in WIDTHS if n % tp == 0] for n in numbers)
+    if engine.splits_layers:
+        every = ([parallel] for parallel in engine.list_parallelisms())
+    for layouts in every:
+        for parallel in layouts:
+            with suppress(ParamcountError):  # the model cannot be divided like this
+                engine.check_parallelism(shape, parallel)
+                yield parallel
+                break
+
+
+def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[PlacedCandidate]:
+    """Where the candidates fit, the best first; with a limit, only the best ones that fit, if any does."""
+    first = {candidate.variant: candidate.deployment for candidate in candidates}
+    layouts = {variant: list_layouts(it.engine, it.shape) for variant, it in first.items()}
+    following = {variant: next(choices, None) for variant, choices in layouts.items()}
+    left = {i: PlacedCandidate(candidate, Parallelism(), DOES_NOT_FIT) for i, candidate in enumerate(candidates)}
+    placed: list[PlacedCandidate] = []
+    while left and (limit is None or len(placed) < limit):
+        devices = min((parallel.devices for parallel in following.values() if parallel), default=None)
+        if devices is None:
+            break
+        needs: dict[int, int] = {}
+        for i, before in list(left.items()):
+            candidate = candidates[i]
+            parallel = following[candidate.variant]
+            if parallel is None or parallel.devices != devices or devices > candidate.most:
+                continue
+            left[i] = after = try_layout(candidate, parallel, before, needs)
+            if after.verdict == FITS:
+                placed.append(left.pop(i))
+        for variant, parallel in following.items():
+            if parallel and parallel.devices == devices:
+                following[variant] = next(layouts[variant], None)
+    unplaced = [] if limit is not None and placed else list(left.values())
+    return sorted([*placed, *unplaced], key=lambda placement: placement.rank)[:limit]
+
+
+def try_layout(
+    candidate: GpuCandidate, parallel: Parallelism, before: PlacedCandidate, needs: dict[int, int]
+) -> PlacedCandidate:
+    """`before` with one more layout tried. `needs`: {variant: bytes without overhead on the fullest GPU of it}."""
+    deployment = candidate.deployment._replace(parallel=parallel)
+    verdict = DOES_NOT_FIT
+    if needs.get(candidate.variant, 0) <= deployment.device.memory_bytes:
+        shares = deployment.measure()
+        needs[candidate.variant] = max(share.total_bytes for share in shares if share.device is not None)
+        verdict = max(map(deployment.judge, shares), key=SEVERITY.index)
+    too_close = before.too_close or (parallel if verdict == TOO_CLOSE else None)
+    one_machine = before.one_machine or (before.parallel if parallel.devices > WITHIN_NODE else None)
+    return PlacedCandidate(candidate, parallel, verdict, too_close, one_machine)

@@ -1,0 +1,310 @@
+"""Plans: `memory` confirms every deployment, no fewer GPUs hold it, and its bounds follow from the data sheet."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount.costs.gpus import find_gpu, list_gpus
+from paramcount.costs.plan_records import PlannedDeployment
+from paramcount.costs.render_plan import fold_command, write_check
+from tests.refusing import assert_one_line
+from tests.running import Runner
+
+# One of each kind: many heads, few of them, a latent, experts, windows, states, no cache, an encoder.
+MODELS = (
+    "llama-3.1-8b", "qwen3-235b-a22b", "deepseek-v3", "mixtral-8x7b", "gpt-oss-120b", "gemma-3-27b", "jamba-v0.1",
+    "codestral-mamba-7b", "bert-base", "t5-small", "gpt2-xl",
+)  # fmt: skip
+GPUS = ("h100", "2xH200", "rtx4090", "1xA10", "m4-max", "mi300x", "dgx-spark", "8xb200")
+NEEDS = {
+    "users": st.sampled_from((1, 2, 16, 100)),
+    "context": st.sampled_from((None, 512, 4096, 32_768)),
+    "gpu": st.lists(st.sampled_from(GPUS), min_size=1, max_size=3, unique=True),
+    "dtype": st.sampled_from((None, "int4", "bf16,fp8", "q4_k_m")),
+    "engine": st.sampled_from((None, None, "llama.cpp", "minimal")),
+}
+
+
+def confirm(model: str, it: PlannedDeployment) -> None:
+    measured = pc.memory(model, **it.arguments).fit
+    assert measured is not None
+    assert measured._replace(suggestions=()) == it.fit._replace(suggestions=())
+
+
+@settings(max_examples=40, deadline=None)
+@given(model=st.sampled_from(MODELS), need=st.fixed_dictionaries(NEEDS))
+def test_memory_confirms_every_deployment_with_the_same_arguments(model: str, need: dict[str, Any]) -> None:
+    try:
+        deployments = pc.plan(model, **need).deployments
+    except pc.ParamcountError:  # llama.cpp does not support the model or the dtype
+        deployments = ()
+    assert deployments or need["engine"] == "llama.cpp" or need["dtype"] == "q4_k_m" or need["gpu"] == ["m4-max"]
+    for it in deployments:
+        confirm(model, it)
+        for suggestion in it.fit.suggestions:
+            fit = pc.memory(model, **{**it.arguments, **suggestion.options}).fit
+            assert fit is not None
+            assert (fit.verdict, fit.free_bytes) == ("fits", suggestion.free_bytes)
+        for suggestion in it.on_one_machine:
+            options = {"gpu": f"8x{it.gpu}", "tp": None, "pp": None, **suggestion.options}
+            fit = pc.memory(model, **{**it.arguments, **options}).fit
+            assert fit is not None
+            assert (fit.verdict, fit.free_bytes) == ("fits", suggestion.free_bytes)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    model=st.sampled_from(("llama-3.1-70b", "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3", "gemma-3-27b")),
+    gpu=st.sampled_from(("h100", "h200", "a10", "rtx4090", "mi300x")),
+    users=st.sampled_from((1, 16, 64)),
+)
+def test_fewer_gpus_do_not_hold_a_deployment_for_certain(model: str, gpu: str, users: int) -> None:
+    (it,) = pc.plan(model, gpu=gpu, users=users).deployments
+    numbers = [n for n in (1, 2, 4, *range(8, 64, 8)) if n < it.devices]
+    verdicts = {}
+    for n in numbers:
+        layout = {"gpu": f"{n}x{gpu}", "tp": min(n, 8), "pp": -(-n // 8)}
+        fit = pc.memory(model, **{**it.arguments, **layout}).fit
+        assert fit is not None
+        verdicts[n] = fit.verdict
+    assert "fits" not in verdicts.values()
+    close = [n for n, verdict in verdicts.items() if verdict == "too close to call"]
+    assert it.too_close_devices == (close[0] if close else None)
+
+
+def test_without_gpus_those_with_the_least_memory_in_all_come_first() -> None:
+    plan = pc.plan("llama-3.1-8b", users=4, engine="vllm", limit=1000)
+    fits = {}
+    for gpu in list_gpus():
+        if not gpu.name.startswith("Apple "):
+            fit = pc.memory("llama-3.1-8b", batch=4, engine="vllm", gpu=gpu.name).fit
+            assert fit is not None
+            fits[gpu.name] = fit.verdict == "fits"
+    holding = sorted((find_gpu(name).memory_bytes, name) for name, holds in fits.items() if holds)
+    alone = [(find_gpu(it.gpu).memory_bytes, it.gpu) for it in plan.deployments if it.devices == 1]
+    assert [size for size, _ in alone] == [size for size, _ in holding]
+    assert sorted(alone) == holding
+    assert [it.devices for it in plan.deployments] == sorted(it.devices for it in plan.deployments)
+    best = pc.plan("llama-3.1-8b", users=4, engine="vllm", limit=3)
+    assert best.deployments == plan.deployments[:3]
+
+
+# ---- speed
+
+
+def test_a_step_takes_as_long_as_reading_the_weights_and_the_cache() -> None:
+    # Llama 3.1 8B: all weights but the embedding in BF16, 32 layers of 2 × 8 heads × 128 values in BF16 per token.
+    weights = 2 * (8_030_261_248 - 128_256 * 4096)
+    cache = 4 * 16_384 * 32 * 2 * 8 * 128 * 2
+    (it,) = pc.plan("llama-3.1-8b", users=4, context=16_384, gpu="1xh200").deployments
+    assert it.speed is not None
+    bandwidth = find_gpu("h200").bandwidth
+    assert it.speed.step_seconds == pytest.approx((weights + cache) / bandwidth, rel=1e-12)
+    assert it.speed.tokens_per_second_per_user == pytest.approx(bandwidth / (weights + cache))
+    assert it.speed.tokens_per_second == pytest.approx(4 * bandwidth / (weights + cache))
+    assert it.speed.limit == "memory"
+
+
+def test_stages_read_their_weights_one_after_the_other_and_share_the_users() -> None:
+    # Llama 3.1 405B: all weights but the embedding in BF16, 126 layers of 2 × 8 heads × 128 values in BF16 per token.
+    weights = 2 * (405_853_388_800 - 128_256 * 16_384)
+    cache = 16 * 8192 * 126 * 2 * 8 * 128 * 2
+    (it,) = pc.plan("llama-3.1-405b", users=16, gpu="h100").deployments
+    assert (it.devices, it.tp, it.pp) == (16, 8, 2)
+    assert it.speed is not None
+    expected = (weights / 8 + cache / 8 / 2) / find_gpu("h100").bandwidth
+    assert it.speed.step_seconds == pytest.approx(expected, rel=1e-12)
+
+
+def test_every_gpu_reads_a_latent_that_all_of_them_keep() -> None:
+    # DeepSeek-V3: 61 layers of 512 + 64 values in BF16 per token, on each of the GPUs.
+    (few,) = pc.plan("deepseek-v3", users=1, context=8192, gpu="8xh200").deployments
+    (many,) = pc.plan("deepseek-v3", users=9, context=8192, gpu="8xh200").deployments
+    assert few.speed is not None and many.speed is not None
+    difference = many.speed.step_seconds - few.speed.step_seconds  # type: ignore[operator]
+    assert difference == pytest.approx(8 * 8192 * 61 * 576 * 2 / find_gpu("h200").bandwidth)
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-70b", "mixtral-8x7b", "gemma-3-27b"])
+def test_the_bounds_are_those_of_the_data_sheet_as_flops_has_them(model: str) -> None:
+    (it,) = pc.plan(model, users=8, context=4096, gpu="8xh100").deployments
+    roofline = pc.flops(model, context=4096, batch=8, gpu=f"{it.devices}xh100").roofline
+    assert roofline is not None and roofline.decoding is not None and it.speed is not None
+    assert it.speed.step_seconds == pytest.approx(roofline.decoding.seconds)
+    assert it.speed.prompt_seconds == pytest.approx(roofline.prompt.seconds)
+    assert it.speed.prompt_tokens_per_second == pytest.approx(4096 / roofline.prompt.seconds)
+    assert it.speed.rate_dtype == "BF16"
+
+
+def test_many_users_are_bound_by_flops() -> None:
+    (it,) = pc.plan("llama-3.1-8b", users=2000, context=64, gpu="1xh200").deployments
+    flops = pc.flops("llama-3.1-8b", context=64, batch=2000, gpu="h200").roofline
+    assert it.speed is not None and flops is not None and flops.decoding is not None
+    assert it.speed.limit == "compute"
+    assert it.speed.step_seconds == pytest.approx(flops.decoding.compute_seconds)
+
+
+def test_a_gpu_without_a_rate_has_the_bound_of_its_bandwidth() -> None:
+    plan = pc.plan("llama-3.1-8b", gpu="m2-ultra", context=4096)
+    (it,) = plan.deployments
+    assert it.speed is not None and find_gpu("m2-ultra").flops == {}
+    assert it.speed.tokens_per_second is not None
+    assert (it.speed.prompt_seconds, it.speed.rate_dtype) == (None, None)
+
+
+def test_an_encoder_has_no_steps_and_no_tokens_per_second() -> None:
+    (it,) = pc.plan("bert-base", gpu="a10").deployments
+    assert it.speed is not None
+    assert (it.speed.step_seconds, it.speed.tokens_per_second, it.speed.limit) == (None, None, "")
+    assert it.speed.prompt_tokens_per_second is not None
+
+
+def test_a_context_that_the_position_embedding_lacks_has_no_bounds(run: Runner) -> None:
+    found = run("plan", "gpt2-small", "--context", "4k", "--gpu", "a10")
+    assert "warning: a context of 4,096 exceeds the 1,024 positions of gpt2-small" in found.err
+    assert "note: no bounds of the speed" in found.err
+
+
+# ---- choices
+
+
+@pytest.mark.parametrize(
+    ("need", "engine", "reason", "dtype", "kv_dtype"),
+    [
+        ({"gpu": "h100"}, "vllm", "default", "FP8 (128 × 128 blocks, as stored)", "BF16"),
+        ({"gpu": "m3-ultra"}, "llama.cpp", "default on Apple GPUs", "Q8_0", "FP16"),
+        ({"gpu": "h100", "dtype": "q4_k_m"}, "llama.cpp", "default for GGUF formats", "Q4_K_M", "FP16"),
+        ({"gpu": "h100", "engine": "minimal", "kv_dtype": "fp8"}, "minimal", "as asked",
+         "FP8 (128 × 128 blocks, as stored)", "FP8"),
+    ],
+)  # fmt: skip
+def test_what_was_chosen_is_stated_with_its_reason(
+    need: dict[str, Any], engine: str, reason: str, dtype: str, kv_dtype: str
+) -> None:
+    (it,) = pc.plan("deepseek-v3", **need).deployments
+    assert (it.engine, it.engine_reason, it.dtype, it.kv_dtype) == (engine, reason, dtype, kv_dtype)
+
+
+def test_the_command_starts_the_engine_with_the_release_or_a_name_that_stands_for_weights() -> None:
+    vllm, gguf = pc.plan("llama-3.1-8b", users=4, context=4096, gpu="h100", dtype="bf16,q4_k_m").deployments
+    assert vllm.command == "vllm serve meta-llama/Llama-3.1-8B --max-model-len 4096 --max-num-seqs 4"
+    assert gguf.command.startswith("llama-server -m Llama-3.1-8B-Q4_K_M.gguf -c 16384 -np 4")
+
+
+def test_a_config_is_planned_with_its_directory(run: Runner, tmp_path: Any) -> None:
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 8}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = run("plan", str(tmp_path / "config.json"), "--gpu", "a10", "--json")
+    assert found.code == 0
+    assert json.loads(found.out)["deployments"][0]["command"].startswith(f"vllm serve {tmp_path} ")
+
+
+def test_a_change_of_sizes_is_an_argument_of_memory() -> None:
+    (it,) = pc.plan("llama-3.1-8b", gpu="a10", set={"n_layers": 16}).deployments
+    assert it.arguments["set"] == {"n_layers": 16}
+    confirm("llama-3.1-8b", it)
+
+
+def test_an_apple_gpu_is_alone() -> None:
+    plan = pc.plan("llama-3.1-405b", gpu="m4-max")
+    (it,) = plan.deployments
+    assert (it.devices, it.fit.verdict) == (1, "does not fit")
+    assert not any("gpu" in suggestion.options for suggestion in it.fit.suggestions)
+
+
+# ---- output
+
+
+def test_the_printed_command_of_memory_gives_the_printed_answer(run: Runner) -> None:
+    line = ("llama-3.1-70b", "--users", "16", "--context", "32k", "--gpu", "h100", "--engine-option", "block_size=32")
+    found = run("plan", *line, "--utilization", "0.9", "--overhead", "1.5GB", "--set", "n_layers=79")
+    assert found.code == 0
+    text = found.out[found.out.index("paramcount memory") :].replace("\\\n", " ")
+    memory = run(*shlex.split(text.splitlines()[0])[1:])
+    assert memory.code == 0
+    first = re.search(r"fits \d × H100 SXM.*?free per GPU", found.out)
+    assert first is not None and first[0] in memory.out
+
+
+def test_every_gpu_is_found_by_the_name_that_a_command_has() -> None:
+    for gpu in (find_gpu(gpu.name) for gpu in list_gpus()):
+        words = shlex.split(write_check("model", {"gpu": f"8x{gpu.name}"}))
+        assert find_gpu(words[-1].removeprefix("8x")).name == gpu.name
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_folded_command_is_the_same_to_a_shell(width: int) -> None:
+    command = "vllm serve 'a model' --tensor-parallel-size 8 --kv-cache-dtype fp8 --max-model-len 32768 -x y"
+    folded = fold_command(command, width)
+    assert max(map(len, folded.splitlines())) <= width
+    assert shlex.split(folded.replace("\\\n", "")) == shlex.split(command)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_table_fits_the_terminal(run: Runner, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = run("plan", "qwen3-235b-a22b", "--users", "16", "--gpu", "h100,1xrtx4090,m4-max")
+    assert max(map(len, found.out.splitlines())) <= width
+
+
+# ---- exit codes and bad input
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (("llama-3.1-8b", "--gpu", "h100"), 0),
+        (("llama-3.1-8b", "--gpu", "h100,1xt4"), 0),
+        (("llama-3.1-8b", "--gpu", "1xt4"), 1),
+        (("llama-3.1-8b", "--gpu", "1xa10", "--users", "6", "--engine", "minimal"), 3),
+    ],
+)
+def test_the_exit_code_is_that_of_the_best_deployment(run: Runner, line: tuple[str, ...], code: int) -> None:
+    assert run("plan", *line).code == code
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (("llama-3.1-8b", "--gpu", "h1000"), "--gpu 'h1000'"),
+        (("llama-3.1-8b", "--gpu", ","), "--gpu ','"),
+        (("llama-3.1-8b", "--gpu", "0xh100"), "--gpu '0xh100'"),
+        (("llama-3.1-8b", "--users", "0"), "--users 0 (expected an integer from 1"),
+        (("llama-3.1-8b", "--limit", "0"), "--limit 0"),
+        (("llama-3.1-8b", "--context", "0"), "--context 0"),
+        (("llama-3.1-8b", "--dtype", "bf17"), "did you mean bf16?"),
+        (("llama-3.1-8b", "--engine", "vlm"), "did you mean vllm?"),
+        (("llama-3.1-8b", "--gpu", "m4-max", "--engine", "vllm"), "does not run on Apple M4 Max"),
+        (("llama-3.1-8b", "--engine-option", "foo=1"), "foo"),
+        (("gpt-4",), "third-party estimate"),
+    ],
+)
+def test_bad_input_is_one_line(run: Runner, line: tuple[str, ...], message: str) -> None:
+    found = run("plan", *line)
+    assert (found.code, found.out) == (2, "")
+    assert message in found.err
+    assert_one_line(found.err.removeprefix("error: ").rstrip("\n"))
+
+
+def test_what_makes_it_fit_follows_if_nothing_does(run: Runner) -> None:
+    # 16.1 GB of weights, 1 GB of overhead and 3 × 1.07 GB of cache are below 23.6 GB less 10%; 4 × 1.07 GB are not.
+    found = run("plan", "llama-3.1-8b", "--users", "64", "--gpu", "1xa10", "--engine", "minimal")
+    assert found.code == 1
+    assert "fits with --users 3" in found.out
+    assert "--batch" not in found.out
+
+
+def test_a_deployment_on_several_machines_has_what_would_fit_one(run: Runner) -> None:
+    # 812 GB of weights on 8 × 85.5 GB.
+    (it,) = pc.plan("llama-3.1-405b", gpu="h100", engine="minimal").deployments
+    assert it.devices == 16
+    assert {"dtype": "fp8"} in [suggestion.options for suggestion in it.on_one_machine]
+    assert "on one machine with 8 × H100 SXM: fits with" in run("plan", "llama-3.1-405b", "--gpu", "h100").out
