@@ -468,7 +468,8 @@ def memory(
     """The memory that a model takes at inference: weights, KV cache and recurrent state.
 
     `dtype` is the format of the weights: "bf16", "fp8", "int4", "gptq-4bit-g64", "nf4", …; by default as the config
-    states, otherwise BF16. `component_dtypes` changes single components. `context` is the number of tokens per
+    states, otherwise BF16. `component_dtypes` changes components, layers or modules: {"lm_head": "bf16", "layers.0-3":
+    "bf16", "*.mlp.down_proj": "fp8"}; the last name that means a tensor counts. `context` is the number of tokens per
     sequence: by default 8,192, or fewer if the model takes fewer. `batch` is the number of sequences, `source` the
     encoder input length, or the length of what an image becomes in layers that attend to it. `kv_dtype` "q8_0,f16"
     means keys in Q8_0 and values in F16. `engine` selects how the cache is allocated; "minimal" is what the computation

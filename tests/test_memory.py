@@ -112,8 +112,8 @@ def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
     ("line", "error"),
     [
         (["--dtype", "int5"], "--dtype 'int5' (expected a dtype such as bf16"),
-        (["--dtype", "fp8", "--dtype", "bf16"], "--dtype: fp8 and bf16 (expected one dtype, or COMPONENT=DTYPE)"),
-        (["--dtype", "experts=fp8"], "llama-3.1-8b has no component experts (expected embedding,"),
+        (["--dtype", "fp8", "--dtype", "bf16"], "--dtype: fp8 and bf16 (expected one dtype, or NAME=DTYPE)"),
+        (["--dtype", "experts=fp8"], "llama-3.1-8b has no component experts (expected a component,"),
         (["--context", "12q"], "--context = '12q' (expected tokens, such as 8192, 8k or 1M)"),
         (["--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),

@@ -30,9 +30,9 @@ DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which o
 @click.option(
     "--dtype",
     "dtypes",
-    metavar="[COMPONENT=]DTYPE",
+    metavar="[NAME=]DTYPE",
     multiple=True,
-    help="Store the weights as DTYPE (default: as released, or bf16); COMPONENT=DTYPE changes one component.",
+    help="Store the weights as DTYPE (default: as released, or bf16); NAME=DTYPE: those of a component or layers.",
 )
 @click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
 @number_option("--batch", default=1, help="Number of sequences (default: 1).")
@@ -111,10 +111,10 @@ def command(
 
 
 def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
-    """The dtype of all weights, and those of single components."""
+    """The dtype of all weights, and those of components, layers and modules."""
     whole, overrides = [text for text in dtypes if "=" not in text], {}
     if len(whole) > 1:
-        raise ParamcountError(f"{whole[0]} and {whole[1]}", where="--dtype", expected="one dtype, or COMPONENT=DTYPE")
+        raise ParamcountError(f"{whole[0]} and {whole[1]}", where="--dtype", expected="one dtype, or NAME=DTYPE")
     for text in dtypes:
         component, sign, dtype = text.partition("=")
         if sign:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
 from paramcount.counting import Count
+from paramcount.counting.quantisation.scales import select_layers
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 from paramcount.flow import LongRopeScaling, Rope, TensorRow
@@ -84,21 +85,6 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
         packing, copies = Packing("gguf", type), len(layers) * tensor.copies // count_layers(tensor)
         stored = select_layers(tensor, layers)
         yield StoredTensor(stored, copies, packing, copies * compute_bytes(tensor.shape, packing))
-
-
-def select_layers(tensor: TensorRow, layers: Sequence[int]) -> TensorRow:
-    """The tensors of some of its layers, in order."""
-    if tensor.layer is None or len(layers) == count_layers(tensor):
-        return tensor
-    runs: list[tuple[int, int]] = []
-    for layer in layers:
-        if runs and sum(runs[-1]) == layer:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((layer, 1))
-    n = len(layers)
-    chosen = tensor.layer._replace(count=n, active=n, runs=tuple(runs))
-    return tensor._replace(repeats=tuple(chosen if r is tensor.layer else r for r in tensor.repeats))
 
 
 def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:

@@ -23,6 +23,7 @@ from paramcount.costs.requests import (
 from paramcount.costs.sharding import Parallelism, StoredRows, find_shape
 from paramcount.costs.suggestions import list_suggestions
 from paramcount.costs.weights import (
+    STORED,
     WeightGroup,
     describe_weights,
     group_weights,
@@ -259,7 +260,7 @@ def choose_format(model: Model, dtype: object) -> WeightDtype:
         read_storage(model.sizes, model.release, model.storage_keys, count_model(model).tensors)
     except ParamcountError as error:
         raise ParamcountError(f"{error}; choose a dtype", where=f"{model.id}: quantization_config") from None
-    return parse_weight_format("bf16") if plan is None else WeightDtype("stored", label_plan(plan.text), plan)
+    return parse_weight_format("bf16") if plan is None else WeightDtype(STORED, label_plan(plan.text), plan)
 
 
 def label_plan(text: str) -> str:

@@ -14,6 +14,8 @@ from paramcount.formats.quantization_config import WeightDtype
 from paramcount.formats.weights import get_label
 from paramcount.formats.weights.plain import LABELS
 
+STORED = "stored"  # the name of the format that a config states
+
 
 class WeightGroup(NamedTuple):
     """Weights of one component that are stored alike."""
@@ -27,16 +29,27 @@ class WeightGroup(NamedTuple):
 def store_weights(
     count: Count, format: WeightDtype, overrides: Mapping[str, WeightDtype] | None = None
 ) -> list[StoredTensor]:
-    """How a model's tensors are stored in a format, or in that of their component.
+    """How a model's tensors are stored in a format, or in that of the names in `overrides`, see dtype_choices.py.
 
-    Raises: ParamcountError for an override of a component that the model does not have.
+    Raises: ParamcountError for a name that means no weights of the model.
     """
     tensors = [tensor for tensor in count.tensors if tensor.kind in ("total", "buffer")]  # without MTP layers
-    overrides = dict(overrides or {})
-    present = dict.fromkeys(tensor.main_component for tensor in tensors)
+    if not overrides:
+        return list(list_rows(count, tensors, format))
+    from paramcount.costs.dtype_choices import divide_tensors
+
+    divided = divide_tensors(count, tensors, overrides)
+    mix = next((chosen.label for chosen in (format, *overrides.values()) if chosen.mix), None)
+    if mix is None:
+        stored = list(list_rows(count, divided[None], format))
+        for name, chosen in overrides.items():
+            stored += list_rows(count, divided[name], chosen._replace(only=()))
+        return stored
+    # The type of a tensor in a mix depends on all others.
+    components = dict.fromkeys(tensor.main_component for tensor in tensors)
     for name in overrides:
-        if name not in present:
-            raise ParamcountError(f"has no component {name}", where=count.id, choices=tuple(present))
+        if name not in components:
+            raise ParamcountError(f"{name} beside the GGUF mix {mix}", where="dtype", choices=tuple(components))
     stored = [row for row in list_rows(count, tensors, format) if row.tensor.main_component not in overrides]
     for component, chosen in overrides.items():
         rows = list_rows(count, tensors, chosen._replace(only=()))
@@ -55,7 +68,7 @@ def list_rows(count: Count, tensors: list[TensorRow], format: WeightDtype) -> It
     plain = format.plan._replace(groups=())
     for tensor in tensors:
         plan = plain if is_packed and tensor.main_component not in is_packed else format.plan
-        yield from list_stored(count.sizes, [tensor], plan, hypothetical=True)
+        yield from list_stored(count.sizes, [tensor], plan, hypothetical=format.name != STORED)
 
 
 def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
@@ -89,7 +102,7 @@ def sum_buffers(stored: Iterable[StoredTensor]) -> int:
 
 def list_storage_notes(stored: Sequence[StoredTensor], format: WeightDtype) -> list[str]:
     """What the sizes in a format assume, and which matrices the format cannot pack."""
-    if format.name == "stored" or format.mix:
+    if format.name == STORED or format.mix:
         return []
     notes = []
     is_stacked = any(row.tensor.stacked and row.packing.layout != "plain" for row in stored)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paramcount.errors import ParamcountError
@@ -86,6 +86,21 @@ def select_packed(tensor: TensorRow, selection: Selection, routers: tuple[str, .
     return None if repeats is None else tensor._replace(repeats=repeats)
 
 
+def select_layers(tensor: TensorRow, layers: Sequence[int]) -> TensorRow:
+    """The tensors of some of its layers, in order."""
+    if tensor.layer is None or len(layers) == tensor.layer.count:
+        return tensor
+    runs: list[tuple[int, int]] = []
+    for layer in layers:
+        if runs and sum(runs[-1]) == layer:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((layer, 1))
+    n = len(layers)
+    chosen = tensor.layer._replace(count=n, active=n, runs=tuple(runs))
+    return tensor._replace(repeats=tuple(chosen if r is tensor.layer else r for r in tensor.repeats))
+
+
 def transpose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape with its last two axes swapped."""
     return (*shape[:-2], shape[-1], shape[-2])
@@ -93,7 +108,7 @@ def transpose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def select_repeats(tensor: TensorRow, selection: Selection) -> tuple[Repeat, ...] | None:
     """The repeats of a tensor without the layers that are not quantised; None if no layer is."""
-    layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
+    layer = tensor.layer
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     is_listed = selection.listed is not None or selection.left_out
     names = (*selection.targets, *selection.ignored, *selection.excluded)
@@ -108,8 +123,7 @@ def select_repeats(tensor: TensorRow, selection: Selection) -> tuple[Repeat, ...
         return None
     if layer is None or len(quantised) == len(indices):
         return tensor.repeats
-    fewer = layer._replace(count=len(quantised), active=len(quantised), runs=tuple((i, 1) for i in quantised))
-    return tuple(fewer if repeat is layer else repeat for repeat in tensor.repeats)
+    return select_layers(tensor, quantised).repeats
 
 
 def count_scales(tensors: Iterable[TensorRow], group: PackedGroup) -> dict[str, int]:

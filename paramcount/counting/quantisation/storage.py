@@ -7,7 +7,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from paramcount.counting.quantisation.scales import select_packed, transpose_shape
+from paramcount.counting.quantisation.scales import select_layers, select_packed, transpose_shape
 from paramcount.errors import ParamcountError
 from paramcount.formats.packing import Packing
 from paramcount.formats.quantization_config import Plan, find_quantization_config, make_plan
@@ -143,11 +143,13 @@ def list_stored(
     for tensor in tensors:
         if tensor.part == "mtp" and not has_mtp:
             continue
-        n_plain, is_unfit = tensor.copies, False
+        rest: TensorRow | None = tensor
+        is_unfit = False
         groups = [group for group in plan.groups if not tensor.float32 or tensor.name.endswith(group.selection.also)]
         for group in groups:
-            packed = select_packed(tensor, group.selection, facts.linear_routers if plan.scope == "linear" else ())
-            if packed is None or not n_plain:
+            routers = facts.linear_routers if plan.scope == "linear" else ()
+            packed = rest and select_packed(rest, group.selection, routers)
+            if packed is None or rest is None:
                 continue
             if tensor.stacked is not None and plan.scope not in ("stacks", "release") and not hypothetical:
                 raise ParamcountError(f"uses {plan.text}, whose layout for experts that share one tensor is unknown")
@@ -159,18 +161,27 @@ def list_stored(
                     raise
                 is_unfit = hypothetical
                 continue
-            copies = min(n_plain, packed.copies)
-            n_plain -= copies
-            yield StoredTensor(tensor, copies, group.packing, copies * size)
+            yield StoredTensor(packed, packed.copies, group.packing, packed.copies * size)
+            rest = remove_layers(rest, packed)
+        if rest is None:
+            continue
         is_open = linear and not hypothetical and not plan.language_only
-        if n_plain and is_open and tensor.part in TOWERS and may_be_packed(tensor, plan):
+        if is_open and tensor.part in TOWERS and may_be_packed(tensor, plan):
             raise ParamcountError(
                 f"quantises the {tensor.part} part, but which of its matrices are linear layers is unknown"
             )
-        if n_plain:
-            is_float32 = tensor.float32 == "always" or (tensor.float32 and plan.dtype == "F16")
-            plain = Packing("plain", "F32" if is_float32 else plan.dtype)
-            yield StoredTensor(tensor, n_plain, plain, n_plain * compute_bytes(tensor.shape, plain), is_unfit)
+        is_float32 = tensor.float32 == "always" or (tensor.float32 and plan.dtype == "F16")
+        plain = Packing("plain", "F32" if is_float32 else plan.dtype)
+        yield StoredTensor(rest, rest.copies, plain, rest.copies * compute_bytes(rest.shape, plain), is_unfit)
+
+
+def remove_layers(tensor: TensorRow, others: TensorRow) -> TensorRow | None:
+    """The tensor in the layers that the others are not in; None if there are none."""
+    if tensor.layer is None or others.layer is None:
+        return None
+    taken = set(others.layer.indices)
+    layers = [i for i in tensor.layer.indices if i not in taken]
+    return select_layers(tensor, layers) if layers else None
 
 
 def separate_experts(tensor: TensorRow) -> list[TensorRow]:
