@@ -19,8 +19,9 @@ Every error is a `ParamcountError`: one line that says where, what is wrong and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from paramcount.errors import ParamcountError
 
@@ -707,6 +708,12 @@ def training(
     pp: int = 1,
     sp: bool = False,
     ep: int = 1,
+    lora: bool | Mapping[str, Any] | None = None,
+    weights: str | None = None,
+    offload_optimizer: str | None = None,
+    offload_params: str | None = None,
+    estimators: bool = False,
+    nodes: int = 1,
     gpu: str | None = None,
     memory: int | None = None,
     overhead: int | None = None,
@@ -725,6 +732,12 @@ def training(
     Experts are divided among data-parallel GPUs. With `gpu` ("8xH100") or `memory` (bytes of one device), `fit` says
     whether it fits, as in `memory`; `overhead` is what a runtime is assumed to take on each device.
 
+    `lora` trains an adapter beside frozen weights: True, or arguments of `lora` as a mapping ({"r": 8, "targets":
+    "attention", "method": "dora"}); its dtype is FP32 as in peft, unless the mapping has another. `weights` is the
+    dtype of the frozen weights: "nf4-double" is QLoRA. `offload_optimizer` and `offload_params` are "cpu" or "nvme", as
+    in DeepSpeed; they require `zero`. What is not on the GPU, paged states included, is `offload_bytes`. `estimators`
+    adds the lines that the estimators of DeepSpeed and Accelerate print for `nodes` machines.
+
     Units: bytes, on the fullest GPU. Not included: communication buffers, gathered layers, temporary values of kernels.
     Raises: ParamcountError as `count` does; for an unknown name, for sizes below 1, and for a model that cannot be
     divided like this.
@@ -734,13 +747,18 @@ def training(
     (2007565312, 2007565312, 12045391872)
     >>> result.formulas["weights"]
     '8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU'
+    >>> qlora = training("llama-3.1-8b", lora={"r": 16}, weights="nf4-double", context=2048, checkpointing="full")
+    >>> qlora.trainable, qlora.gradients_bytes, qlora.optimizer_bytes
+    (41943040, 167772160, 335544320)
     """
     from paramcount.costs.devices import make_device
+    from paramcount.costs.estimators import list_estimates
     from paramcount.costs.requests import default_context
-    from paramcount.costs.training import measure_training
+    from paramcount.costs.training import make_adapter, measure_training
     from paramcount.costs.training_setup import make_setup
 
     loaded = load(model, **options)
+    adapter = make_adapter(loaded, lora, weights)
     devices = device = None
     if gpu is not None or memory is not None:
         devices, device = make_device(gpu, memory, overhead)
@@ -760,9 +778,15 @@ def training(
         pp=pp,
         sp=sp,
         ep=ep,
+        weights=weights,
+        offload_optimizer=offload_optimizer,
+        offload_params=offload_params,
         devices=devices,
     )
-    return measure_training(loaded, setup, device)
+    result = measure_training(loaded, setup, device, adapter)
+    if not estimators:
+        return result
+    return replace(result, estimates=list_estimates(loaded, setup.gpus, nodes))
 
 
 def draw(

@@ -10,8 +10,8 @@ import pytest
 import paramcount as pc
 from paramcount.costs.activations import Activations
 from paramcount.costs.sharding import ShardShape
-from paramcount.costs.training import share_training
-from paramcount.costs.training_setup import Setup
+from paramcount.costs.training_setup import PRECISIONS, Setup
+from paramcount.costs.training_shares import ModelState, TrainedRow, share_training
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.flow import TensorRow
 from paramcount.formats.packing import Packing
@@ -97,7 +97,8 @@ def test_weights_gradients_and_state_are_those_of_zero(billions: float, stage: i
     row = StoredTensor(tensor, 1, Packing("plain", "BF16"), 2 * n)
     shape = ShardShape(n_layers=1, n_heads=1, n_kv_heads=1, n_experts=0)
     for gpus, printed in zip((1, 4, 16, 64, 256, 1024), ZERO[billions, stage], strict=True):
-        (share,) = share_training([row], shape, Setup(zero=stage, dp=gpus), Activations((), 0, 0, 0))
+        state = ModelState((), (TrainedRow(row, PRECISIONS["bf16-mixed"]),), shape, 0)
+        (share,) = share_training(state, Setup(zero=stage, dp=gpus), Activations((), 0, 0, 0))
         digits = len(f"{printed:g}".partition(".")[2])
         assert abs(share.total_bytes / 10**9 - printed) < 10**-digits  # some are rounded, some truncated
 
@@ -196,7 +197,7 @@ def test_a_fit_names_the_largest_micro_batch_and_what_helps() -> None:
     result = pc.training("llama-3.1-8b", gpu="8xH100", context=8192)
     assert result.fit is not None
     assert (result.gpus, result.fit.fits, result.fit.largest_batch) == (8, False, 0)
-    assert [dict(suggestion.options) for suggestion in result.fit.suggestions] == [{"zero": 3}]
+    assert [dict(suggestion.options) for suggestion in result.fit.suggestions] == [{"zero": 3, "checkpointing": "full"}]
     fitting = pc.training("llama-3.1-8b", gpu="8xH100", context=8192, fsdp=8, checkpointing="full").fit
     assert fitting is not None
     assert fitting.fits
@@ -245,7 +246,8 @@ def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(
     [
         (
             ["--optimizer", "adam"],
-            "--optimizer 'adam' (expected adamw, adamw8bit, adafactor, muon or sgd); did you mean adamw or adamw8bit?",
+            "--optimizer 'adam' (expected adamw, adamw8bit, paged-adamw, adafactor, paged-adamw8bit or 2 others); "
+            "did you mean adamw or adamw8bit?",
         ),
         (["--precision", "fp16"], "--precision 'fp16' (expected bf16-mixed, bf16 or fp32); did you mean bf16?"),
         (["--checkpointing", "all"], "--checkpointing 'all' (expected none, selective or full)"),

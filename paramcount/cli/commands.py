@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from paramcount.errors import ParamcountError, quote
@@ -57,10 +59,41 @@ GROUPS = {
 COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 
 
+OPTIONS, COMMON_OPTIONS = "Options", "Common options"
+
+
+class GroupedOption(click.Option):
+    """An option under a heading of its own in --help."""
+
+    def __init__(self, *arguments: Any, group: str, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.group = group
+
+
 class Command(click.Command):
     """A command that reports arguments it does not take as a ParamcountError."""
 
     allow_extra_args = True  # click's own error states them only in its text
+    common: frozenset[str] = frozenset()  # names of the options that it shares with other commands
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help of the options under a heading per group; those that commands share come last."""
+        groups: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                is_common = param.name in self.common or "--help" in param.opts
+                group = COMMON_OPTIONS if is_common else getattr(param, "group", OPTIONS)
+                groups.setdefault(group, []).append(record)
+        common = groups.pop(COMMON_OPTIONS, [])
+        if not groups[OPTIONS] and len(groups) == 1:
+            groups = {OPTIONS: common}
+        else:
+            groups[COMMON_OPTIONS] = common
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

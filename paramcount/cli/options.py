@@ -179,6 +179,7 @@ def define_command(
         command = click.command(name, cls=Command, epilog=f"Example: paramcount {name} {example}")(callback)
         first = 1 if argument else 0
         command.params = [*shared[:first], *command.params, *shared[first:]]
+        command.common = frozenset(str(option.name) for option in shared[first:])
         return command
 
     return decorate

@@ -12,10 +12,11 @@ output and one logarithm per row of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from paramcount.costs.adapter_activations import FROZEN, MATRICES, Adapted
 from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
 from paramcount.costs.training_setup import PRECISIONS, Setup
 from paramcount.flow import (
@@ -46,6 +47,7 @@ class LayerActivations(NamedTuple):
     input_bytes: int  # from which full recomputation starts
     saved_bytes: int  # all, the input included
     score_bytes: int  # of these, what selective recomputation computes again: softmax and dropout of attention
+    frozen_bytes: int | None = None  # all of a layer without an adapter, if only some layers have one
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON; the layers as [first index, number of layers]."""
@@ -63,16 +65,24 @@ class Activations(NamedTuple):
     unknown: tuple[str, ...] = ()  # parts whose size depends on an input other than text
 
 
-def measure_activations(out: Data, part: str, setup: Setup) -> Activations:
-    """The activations of a flow, which ends with `out`."""
-    return ActivationWalk(list_steps(out, part), setup).collect()
+def measure_activations(out: Data, part: str, setup: Setup, adapted: Adapted | None = None) -> Activations:
+    """The activations of a flow, which ends with `out`. `adapted`: what is trained of it; None: all."""
+    walk = ActivationWalk(list_steps(out, part), setup, adapted)
+    activations = walk.collect()
+    if adapted is None or adapted.only is None:
+        return activations
+    walk.trained = dict.fromkeys(walk.trained, FROZEN)  # of a layer without an adapter, which a gradient passes
+    pairs = zip(activations.layers, walk.collect().layers, strict=True)
+    return activations._replace(layers=tuple(one._replace(frozen_bytes=other.saved_bytes) for one, other in pairs))
 
 
 class ActivationWalk:
     """One pass over a flow, which finds what is kept and where."""
 
-    def __init__(self, steps: list[Step], setup: Setup) -> None:
-        self.steps, self.setup = steps, setup
+    def __init__(self, steps: list[Step], setup: Setup, adapted: Adapted | None = None) -> None:
+        self.steps, self.setup, self.adapted = steps, setup, adapted
+        self.trained = {id(step[0]): adapted.find_training(step) for step in steps} if adapted else {}
+        self.start = self.find_start()
         self.value_bytes = PRECISIONS[setup.precision].activations
         self.place = {id(data): (repeats, part) for data, _, repeats, part in steps}
         self.order = {id(data): i for i, (data, *_) in enumerate(steps)}
@@ -153,7 +163,9 @@ class ActivationWalk:
         """{id: data} that backward passes of operations read."""
         saved: dict[int, Data] = {}
         for data, *_ in self.steps:
-            kept = [*data.operation.list_saved(data.inputs)]
+            if not self.needs_gradient(data):
+                continue
+            kept = [*self.list_inputs(data)]
             if isinstance(data.operation, Experts) and not isinstance(data.operation, ExpertsOfScaled):
                 kept += [body.out for body in data.bodies]  # times the router's weights
             if isinstance(data.operation, WeightedSum) and self.setup.flash_attention:
@@ -165,9 +177,36 @@ class ActivationWalk:
                 saved[id(root)] = root
         return {key: data for key, data in saved.items() if not self.is_part_of_saved(data, saved)}
 
+    def list_inputs(self, data: Data) -> Sequence[Data]:
+        """The inputs that the backward pass reads: a frozen matrix needs none, unless it has an adapter."""
+        if self.adapted and data.weights and data.operation.form in MATRICES:
+            return data.inputs if self.adapted.needs_input(self.trained[id(data)]) else ()
+        return data.operation.list_saved(data.inputs)
+
+    def find_start(self) -> tuple[int, Repeat | None]:
+        """(the first step with something to train, the layers that it is in): gradients end there."""
+        if self.adapted is None:
+            return 0, None
+        found = (i for i, (data, *_) in enumerate(self.steps) if self.trained[id(data)].is_any)
+        first = next(found, len(self.steps))
+        return first, find_layer(self.steps[first][2]) if first < len(self.steps) else None
+
+    def needs_gradient(self, data: Data) -> bool:
+        """Whether a gradient passes an operation: not before the first trained one, but all through its layers."""
+        first, layers = self.start
+        if self.order[id(data)] >= first:
+            return True
+        return layers is not None and find_layer(self.place[id(data)][0]) is layers
+
     def list_extra(self) -> Iterator[tuple[Data, int, int]]:
         """(operation, bytes that it keeps besides inputs, of these recomputed by selective recomputation)."""
-        for data, _, repeats, _ in self.steps:
+        for step in self.steps:
+            data, _, repeats, _ = step
+            if not self.needs_gradient(data):
+                continue
+            if self.adapted and (training := self.trained[id(data)]).modules:
+                of_input = self.count_elements(data.inputs[0])
+                yield data, self.adapted.count_extra(training, step, (of_input, self.count_elements(data))), 0
             if data.operation.form is Form.ATTENTION_WEIGHTS:
                 size = self.count_scores(data)
                 yield data, size, 0 if self.setup.flash_attention else size

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
 from paramcount.costs.adapter_targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
+from paramcount.costs.adapter_tensors import TrainedModule, TrainedTensor, list_trained_tensors
 from paramcount.costs.devices import check_size
 from paramcount.counting.results import JsonResult
 from paramcount.counting.tensors import iterate_names
@@ -34,18 +35,6 @@ KINDS = {
     "ia3": ("linear", "convolution"),
     "vera": ("linear",),
 }
-
-
-class TrainedModule(NamedTuple):
-    """Modules of one name pattern with an adapter, or trained as a whole."""
-
-    name: str  # "{layer}" stands for an index
-    component: str
-    kind: str  # adapter | saved | bias
-    shape: tuple[int, ...]  # of the module's weight; of stacked experts with their number first
-    copies: int  # number of such modules
-    rank: int | None  # None of IA³, and of what is trained as a whole
-    parameters: int  # trainable ones of all copies
 
 
 @dataclass(frozen=True)
@@ -80,6 +69,7 @@ class Lora(JsonResult):
     adapter_bytes: int  # of a saved adapter: trainable parameters and projection
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    tensors: tuple[TrainedTensor, ...] = ()  # of LoRA and DoRA: what has gradients and a state of the optimiser
 
     @property
     def trainable(self) -> int:
@@ -141,16 +131,18 @@ def measure_adapter(
     if bias != "none" and method == "ia3":
         raise ParamcountError(f"= {describe_value(bias)}", where="bias", expected='"none" for IA³')
     stored = check_word("dtype", dtype, DTYPES)
+    is_low_rank = method in ("lora", "rslora", "dora")
     count = count_model(model)
     tensors = list(list_all_tensors(count))
     saved = find_saved(tensors, request.modules_to_save)
-    choice = choose_sites(count, list_layers(count), request, is_lora=method in ("lora", "rslora", "dora"))
+    choice = choose_sites(count, list_layers(count), request, is_lora=is_low_rank)
     modules = [make_adapter(site, method, rank) for site, rank in choice.ranks]
     projection = 0
     if method == "vera":  # its shared matrices are as large as the largest layer needs
         projection = rank * sum(max(site.sizes[side] for site, _ in choice.ranks) for side in (1, 2))
     taken = {module.name for module in saved}
-    trained = merge_modules((*modules, *saved, *find_biases(tensors, bias, choice.modules, taken)))
+    whole = (*saved, *find_biases(tensors, bias, choice.modules, taken))
+    trained = merge_modules((*modules, *whole))
     values = sum(module.parameters for module in trained) + projection
     packing = Packing("plain", DTYPES[stored])
     return Lora(
@@ -166,6 +158,7 @@ def measure_adapter(
         adapter_bytes=compute_bytes((values,), packing),
         warnings=choice.warnings,
         notes=choice.notes,
+        tensors=tuple(list_trained_tensors(choice.ranks, method, whole)) if is_low_rank else (),
     )
 
 

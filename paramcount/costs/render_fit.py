@@ -35,7 +35,9 @@ def describe_verdict(fit: Fit | TrainingFit, devices: str, capacity: str) -> str
 def describe_margin(fit: Fit | TrainingFit) -> str:
     """What must be free or short for an answer: "8.55 GB (10% of the memory)"."""
     parts = [f"{100 // MARGIN_DIVISOR}% of the memory"]
-    if fit.margin_bytes > -(-fit.memory_bytes // MARGIN_DIVISOR):
+    if isinstance(fit, TrainingFit):
+        parts.append(f"{fit.kept_percent}% of the activations")
+    elif fit.margin_bytes > -(-fit.memory_bytes // MARGIN_DIVISOR):
         parts.append(f"{100 // PADDING_DIVISOR}% of the {join_words(list_padded_labels(), 'and')} weights")
     return f"{format_bytes(fit.margin_bytes)} ({' + '.join(parts)})"
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from paramcount.costs.adapters import NAMES
 from paramcount.costs.devices import DOES_NOT_FIT
 from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.costs.render_fit import describe_each, describe_suggestions, describe_verdict
 from paramcount.costs.training import Training
-from paramcount.costs.training_setup import PRECISIONS, Setup
+from paramcount.costs.training_formulas import describe_offload
+from paramcount.costs.training_setup import PLAIN_WEIGHTS, PRECISIONS, Setup
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 
 NOT_INCLUDED = "not included: communication buffers, gathered layers, kernels' temporary values"
+ESTIMATORS = (
+    "other estimators, without activations: DeepSpeed counts gradients in FP32 where ZeRO 3 divides them, the largest "
+    "module twice, and 1.5 times the CPU's memory; Accelerate counts 16 bytes per parameter in FP32 and 8 in FP16, of "
+    "the model without its LM head; both print GiB as GB"
+)
 
 
 def build_training_table(training: Training) -> Table:
@@ -25,16 +32,29 @@ def build_training_table(training: Training) -> Table:
     ]
     rows.append(["total", training.total_bytes, ""])
     setup = training.setup
-    heading = f"{training.name}   {training.parameters:,} parameters, {OPTIMIZERS[setup.optimizer].label}"
+    if training.offload_bytes:
+        kinds = "; ".join(describe_offload(setup, training.share))
+        rows.append(["not on the GPU", training.offload_bytes, kinds])
+    heading = f"{training.name}   {describe_trained(training)}, {OPTIMIZERS[setup.optimizer].label}"
     return Table(
         columns,
         rows,
         training.to_dict(),
         above=[f"{heading}, {PRECISIONS[setup.precision].label}", describe_setup(setup), *describe_fit(training)],
-        below=[*describe_stages(training), NOT_INCLUDED],
+        below=[*describe_stages(training), NOT_INCLUDED, *describe_estimates(training)],
         wraps=True,
         bold=("total",),
     )
+
+
+def describe_trained(training: Training) -> str:
+    """Such as "8,030,261,248 parameters", or "QLoRA, rank 16, 41,943,040 of 8,072,204,288 parameters trained"."""
+    adapter = training.adapter
+    if adapter is None:
+        return f"{training.parameters:,} parameters"
+    is_quantised = training.setup.weights not in PLAIN_WEIGHTS
+    name = f"{'Q' if is_quantised else ''}{NAMES[adapter.method]}"
+    return f"{name}, rank {adapter.r}, {adapter.trainable:,} of {adapter.total:,} parameters trained"
 
 
 def describe_setup(setup: Setup) -> str:
@@ -63,6 +83,17 @@ def describe_fit(training: Training) -> list[str]:
         overhead if fit.verdict == DOES_NOT_FIT else needed + overhead,  # which says what it needs
         *([helps] if helps else []),
     ]
+
+
+def describe_estimates(training: Training) -> list[str]:
+    """The lines of other tools' estimators, in their units, and why they differ."""
+    if not training.estimates:
+        return []
+    lines = ["", ESTIMATORS]
+    for tool, options, gpu, cpu in training.estimates:
+        of_cpu = "" if cpu is None else f", CPU {cpu / 2**30:,.2f} GiB"
+        lines.append(f"{tool}: GPU {gpu / 2**30:,.2f} GiB{of_cpu}   {options}")
+    return lines
 
 
 def describe_stages(training: Training) -> list[str]:

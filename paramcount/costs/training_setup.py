@@ -10,6 +10,8 @@ from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.errors import ParamcountError, make_choice_error
 
 CHECKPOINTING = ("none", "selective", "full")
+OFFLOADS = ("cpu", "nvme")
+PLAIN_WEIGHTS = ("f32", "bf16", "f16")  # dtypes of frozen weights that are not packed
 MOST_GPUS = 10**6
 
 
@@ -49,6 +51,9 @@ class Setup(NamedTuple):
     pp: int = 1
     sp: bool = False  # whether norms and dropout are divided among the `tp` GPUs, too
     ep: int = 1
+    weights: str = "bf16"  # the dtype of frozen weights
+    offload_optimizer: str = ""  # cpu | nvme: where DeepSpeed keeps and updates the state of the optimiser
+    offload_params: str = ""  # cpu | nvme: where it keeps the weights
 
     @property
     def gpus(self) -> int:
@@ -78,6 +83,9 @@ def make_setup(
     pp: object = 1,
     sp: bool = False,
     ep: object = 1,
+    weights: str | None = None,
+    offload_optimizer: object = None,
+    offload_params: object = None,
     devices: int | None = None,
 ) -> Setup:
     """How a model is trained. `fsdp` GPUs hold a part of everything each: dp with ZeRO 3.
@@ -94,6 +102,9 @@ def make_setup(
     for name, (value, known) in words.items():
         if value not in known:
             raise make_choice_error(value, known, where=name)
+    for name, value in (("offload_optimizer", offload_optimizer), ("offload_params", offload_params)):
+        if value is not None and value not in OFFLOADS:
+            raise make_choice_error(value, OFFLOADS, where=name)
     sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
     checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
     if fsdp is not None and (dp is not None or zero is not None):
@@ -119,7 +130,11 @@ def make_setup(
         pp=checked["pp"],
         sp=sp,
         ep=checked["ep"],
+        weights=weights or ("f32" if precision == "fp32" else "bf16"),
+        offload_optimizer=str(offload_optimizer or ""),
+        offload_params=str(offload_params or ""),
     )
+    check_offload(setup)
     if setup.dp % setup.ep:
         choices = [n for n in range(1, setup.dp + 1) if not setup.dp % n]
         raise ParamcountError(f"= {setup.ep} does not divide dp = {setup.dp}", where="ep", choices=choices)
@@ -129,3 +144,11 @@ def make_setup(
         found = f"{setup.describe_parallelism() or 'dp 1'} uses {setup.gpus} devices, but there are {devices}"
         raise ParamcountError(found)
     return setup
+
+
+def check_offload(setup: Setup) -> None:
+    """Raises: ParamcountError for what DeepSpeed does not offload."""
+    if setup.offload_optimizer and not setup.zero:
+        raise ParamcountError("requires zero: 1, 2 or 3", where="offload_optimizer")
+    if setup.offload_params and setup.zero < 3:
+        raise ParamcountError("requires zero = 3", where="offload_params")

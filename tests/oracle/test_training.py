@@ -4,6 +4,7 @@ autograd keeps for the backward pass of a layer."""
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -123,3 +124,77 @@ def test_a_gated_layer_with_flash_attention_keeps_what_autograd_keeps() -> None:
     with pytest.warns(pc.ConfigWarning):
         result = pc.training({"model_type": "llama", **sizes}, precision="fp32", context=TOKENS, batch=BATCH)
     assert result.layers[0].saved_bytes == count_kept(list(w.values()), compute)
+
+
+# ---- adapters
+
+
+class KeptTensor:
+    """A tensor in a graph, which is gone with it."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+def count_alive(parameters: list[Any], compute: Any) -> int:
+    """The same as `count_kept` without tensors of graphs that are dropped, and without vectors of a layer's size."""
+    kept: WeakSet[KeptTensor] = WeakSet()
+    own = {p.untyped_storage().data_ptr() for p in parameters}
+
+    def pack(x: Any) -> KeptTensor:
+        one = KeptTensor(x)
+        kept.add(one)
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one.tensor):
+        out = compute()
+    sizes = {}
+    for one in kept:
+        x, memory = one.tensor, one.tensor.untyped_storage()
+        is_statistic = x.shape[-1:] == (1,) or x.numel() <= 2 * SIZE
+        if memory.data_ptr() not in own and not is_statistic and x.is_floating_point():
+            sizes[memory.data_ptr()] = memory.nbytes()
+    assert out.requires_grad
+    return sum(sizes.values())
+
+
+class GatedLayer(torch.nn.Module):  # type: ignore[misc]
+    """A layer of Llama with flash attention, made of linear layers that peft can adapt."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        shapes = {"q_proj": (SIZE, SIZE), "k_proj": (SIZE, SIZE), "v_proj": (SIZE, SIZE), "o_proj": (SIZE, SIZE)}
+        shapes |= {"gate_proj": (SIZE, hidden), "up_proj": (SIZE, hidden), "down_proj": (hidden, SIZE)}
+        for name, (inputs, outputs) in shapes.items():
+            setattr(self, name, torch.nn.Linear(inputs, outputs, bias=False))
+        self.norms = torch.nn.ParameterList([torch.ones(SIZE), torch.ones(SIZE)])
+
+    def forward(self, x: Any) -> Any:
+        normed = norm(x, self.norms[0])
+        q, k, v = (split_heads(project(normed)) for project in (self.q_proj, self.k_proj, self.v_proj))
+        y = x + self.o_proj(merge_heads(F.scaled_dot_product_attention(q, k, v, is_causal=True)))
+        normed = norm(y, self.norms[1])
+        return y + self.down_proj(F.silu(self.gate_proj(normed)) * self.up_proj(normed))
+
+
+@pytest.mark.parametrize("targets", [["q_proj", "v_proj"], ["o_proj"], ["gate_proj", "down_proj"], "all-linear"])
+@pytest.mark.parametrize("method", ["lora", "dora"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_an_adapted_layer_keeps_what_autograd_keeps(targets: Any, method: str, dtype: str) -> None:
+    """Adapters in the dtype of the model, and adapters in FP32 of a model in BF16, whose inputs peft casts."""
+    peft = pytest.importorskip("peft", reason="the tests of adapters need peft: pip install peft==0.21.2")
+    hidden, rank = 48, 4
+    names = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    chosen = names if targets == "all-linear" else targets  # a Sequential has no output embedding for peft to find
+    config = peft.LoraConfig(r=rank, target_modules=chosen, use_dora=method == "dora")
+    layer = GatedLayer(hidden).to(torch.bfloat16 if dtype == "bf16" else torch.float32)
+    adapted = peft.get_peft_model(torch.nn.Sequential(layer), config).train()
+    x = torch.randn(BATCH, TOKENS, SIZE, dtype=next(layer.parameters()).dtype, requires_grad=True)
+    sizes = {"num_attention_heads": HEADS, "hidden_size": SIZE, "num_hidden_layers": 1, "intermediate_size": hidden}
+    precision = "fp32" if dtype == "f32" else "bf16"
+    with pytest.warns(pc.ConfigWarning):
+        result = pc.training(
+            {"model_type": "llama", **sizes}, precision=precision, context=TOKENS, batch=BATCH,
+            lora={"r": rank, "targets": targets, "method": method},
+        )  # fmt: skip
+    assert result.layers[0].saved_bytes == count_alive(list(adapted.parameters()), lambda: adapted(x))
