@@ -30,7 +30,7 @@ class LoggedFigure(NamedTuple):
     id: str
     run: str
     version: str
-    model: str  # a name of the zoo, or a key of tests/data/deployment_configs.json
+    model: str  # a name of the zoo, a key of tests/data/deployment_configs.json, or a file of tests/data/config_truth
     arguments: dict[str, Any]
     figure: str  # "kv_tokens", "block_size", "weights_gib", …: each test file says what it compares
     value: str  # as printed
@@ -56,6 +56,8 @@ def make_figure(row: dict[str, Any]) -> LoggedFigure:
 
 @cache
 def load_logged(name: str) -> Model:
+    if name.endswith(".json"):
+        return load(json.loads((DATA / "config_truth" / name).read_text(encoding="utf-8"))["config"])
     configs = json.loads((DATA / "deployment_configs.json").read_text(encoding="utf-8"))
     return load(configs[name]["config"] if name in configs else name)
 

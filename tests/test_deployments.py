@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,7 @@ from paramcount.api import load
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest, Option
-from paramcount.costs.engines.llama_cpp_cells import LlamaCppOptions, count_cell_bytes, count_cells
+from paramcount.costs.engines.engine import CacheRequest
 from paramcount.costs.engines.vllm import PACKED_LATENT, VLLM, CachePool, count_token_bytes
 from paramcount.costs.requests import find_state_dtype
 
@@ -35,29 +34,9 @@ with (DATA / "deployments.csv").open(encoding="utf-8", newline="") as file:
 NOT_REPRODUCED = {
     "vllm-qwen3-235b-tp4": "the memory is one GPU's, the tokens are those of the GPU with the least memory",
     "vllm-qwen3.6-27b-tp2-b": "the excerpt shows neither the KV dtype nor whether a draft model was loaded",
-    "ik-nemotron-ultra-253b": "the kinds of its 162 layers are only in its config.json, which is not among the data",
 }
 # Logs of versions that print blocks // groups × block size; later ones print what sequences of max_model_len hold.
 POOL_TOKENS = {"vllm-gpt-oss-120b", "vllm-gemma-4-31b", "vllm-kimi-k2-tp8"}
-GLOBAL, WINDOW = "global", "window"
-PARTS = {
-    "llama.cpp-gemma-3n-e4b-global": GLOBAL,
-    "llama.cpp-gemma-4-edge-global": GLOBAL,
-    "llama.cpp-gpt-oss-20b-global": GLOBAL,
-    "llama.cpp-gemma-4-edge-window": WINDOW,
-    "llama.cpp-gpt-oss-20b-window": WINDOW,
-    "llama.cpp-dsv4-window": WINDOW,
-}
-OPTIONS: Mapping[str, Mapping[str, Option]] = {
-    "llama.cpp-dsv4-window": {"ubatch_size": 4096},
-    "llama.cpp-qwen3.6-27b-rs-rollback": {"n_rs_seq": 2},
-    "llama.cpp-deepseek-v3-mla-v": {"mla": "latent-and-values"},
-    "ik-deepseek-coder-v2-lite": {"mla": "expanded"},
-    "ik-deepseek-r1-expanded": {"mla": "expanded"},
-    "ik-deepseek-r1-expanded-mixed": {"mla": "expanded"},
-    "ik-kimi-k2-expanded": {"mla": "expanded"},
-    "ik-gpt-oss-20b": {"swa_full": True},
-}
 
 
 @cache
@@ -70,34 +49,24 @@ def load_model(name: str) -> Any:
 
 
 def make_request(row: Mapping[str, str]) -> CacheRequest:
-    """What the log caches; a context of llama.cpp is that of all sequences together."""
-    is_llama_cpp = "llama" in row["engine"]
+    """What the log caches."""
     keys, values = row["kv_dtype_k"] or "bf16", row["kv_dtype_v"]
     dtypes = {"float16": "f16", "fp8_ds_mla": "fp8"}
     dtype = ",".join(dtypes.get(name, name) for name in (keys, values or keys))
-    batch = int(row["n_seq"] or 1) if is_llama_cpp else 1
     cells = row["cells"] if row["cells"].isdecimal() else ""
-    options = dict(OPTIONS.get(row["id"], {}))
-    if is_llama_cpp and row["n_ubatch"]:
-        options.setdefault("ubatch_size", int(row["n_ubatch"]))
     model = load_model(row["zoo_or_config"])
     return CacheRequest(
-        int(row["context"] or cells or 8192) // batch,
-        batch,
+        int(row["context"] or cells or 8192),
+        1,
         parse_kv_dtype(dtype),
         tp=int(row["tp"] or 1),
         config_state_dtype=find_state_dtype(model),
-        options=options,
     )
 
 
 def list_groups(row: Mapping[str, str]) -> list[CacheGroup]:
     """What the line of the log is about."""
-    groups: Iterable[CacheGroup] = list_cache_groups(load_model(row["zoo_or_config"]))
-    part = PARTS.get(row["id"])
-    if part:
-        groups = [group for group in groups if (group.longest is not None) == (part == WINDOW)]
-    return list(groups)
+    return list(list_cache_groups(load_model(row["zoo_or_config"])))
 
 
 def plan(row: Mapping[str, str]) -> tuple[CachePool, CacheRequest]:
@@ -151,20 +120,6 @@ def reproduce_vllm(row: Mapping[str, str]) -> str:
     return f"{found:,}" if "," in row["value"] else str(found)
 
 
-def reproduce_llama_cpp(row: Mapping[str, str]) -> str:
-    """MiB of the KV cache or of the recurrent state, or cells."""
-    request, groups = make_request(row), list_groups(row)
-    if row["quantity"] == "swa_cells":
-        return str(count_cells(groups[0], request, LlamaCppOptions(**request.options)))
-    allocation = ENGINES["llama.cpp"].allocate(groups, request)
-    size = allocation.state_bytes if row["quantity"] == "recurrent_mib" else allocation.kv_bytes
-    if row["id"] in PARTS:
-        options = LlamaCppOptions(**request.options)
-        size = sum(g.layers * count_cells(g, request, options) * count_cell_bytes(g, request, "latent") for g in groups)
-    decimals = len(row["value"].partition(".")[2])
-    return f"{size / MIB:.{decimals}f}"
-
-
 def reproduce_sglang(row: Mapping[str, str]) -> str:
     """GiB of a pool of token slots; of one page more for packed latents."""
     request, (group,) = make_request(row), list_groups(row)
@@ -182,9 +137,9 @@ def reproduce_sglang(row: Mapping[str, str]) -> str:
 def test_the_figure_of_the_log_is_reproduced(id: str) -> None:
     row = ROWS[id]
     engines = {"vllm": reproduce_vllm, "vllm-ascend": reproduce_vllm, "sglang": reproduce_sglang}
-    assert engines.get(row["engine"], reproduce_llama_cpp)(row) == row["value"]
+    assert engines[row["engine"]](row) == row["value"]
 
 
 def test_only_rows_that_exist_are_left_out() -> None:
-    assert set(NOT_REPRODUCED) | set(OPTIONS) | set(PARTS) | POOL_TOKENS <= set(ROWS)
-    assert len(ROWS) - len(NOT_REPRODUCED) >= 60
+    assert set(NOT_REPRODUCED) | POOL_TOKENS <= set(ROWS)
+    assert len(ROWS) - len(NOT_REPRODUCED) >= 20

@@ -251,7 +251,11 @@ class LayerBuilder:
             return self.activate(x, "ffn_gate", "ffn_up", "ffn_down")
         out = self.route(x)
         if self.has("ffn_down_shexp"):
-            out = self.add(out, self.activate(x, "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp"))
+            shared = self.activate(x, "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp")
+            if self.has("ffn_gate_inp_shexp"):
+                gate = Node("unary", self.n * F32, [Node("mul_mat", self.n * F32, [x], rows=self.n)])
+                shared = Node("mul", shared.size, [shared, gate], rows=self.n)
+            out = self.add(out, shared)
         if self.has("ffn_down"):
             out = self.add(out, self.activate(x, "ffn_gate", "ffn_up", "ffn_down"))
         return out

@@ -75,10 +75,19 @@ def to_float32(x: float) -> float:
 def place_weights(rows: Sequence[StoredTensor], placement: Placement, shape: ShardShape) -> dict[Place, int]:
     """Bytes of the weights on each device."""
     sums: dict[Place, int] = dict.fromkeys(placement.places, 0)
-    for row in rows:
+    for row in map(convert, rows):
         for place, size, copies in place_row(row, placement, shape):
             sums[place] += size + (copies * count_padding(row) if place is not None else 0)
     return sums
+
+
+def convert(row: StoredTensor) -> StoredTensor:
+    """As the converter writes it: vectors, norms and routers are in F32, whatever the type of the matrices."""
+    tensor = row.tensor
+    is_small = len(tensor.matrix) < 2 or tensor.component.partition(".")[0] in ("norm", "router")
+    if row.packing.layout == "plain" and is_small and tensor.part not in TOWERS:
+        return row._replace(packing=Packing("plain", "F32"), bytes=4 * row.values)
+    return row
 
 
 def place_row(row: StoredTensor, placement: Placement, shape: ShardShape) -> Iterator[tuple[Place, int, int]]:
@@ -106,13 +115,14 @@ def place_row(row: StoredTensor, placement: Placement, shape: ShardShape) -> Ite
 
 def count_padding(row: StoredTensor) -> int:
     """Bytes that a GPU adds to each of the equal tensors: to the next multiple of 512 values of its last row."""
-    excess = row.tensor.shape[-1] % ROW_MULTIPLE
-    if row.packing.layout != "gguf" or not is_quantised(row.packing) or not excess:
+    tensor, layout = row.tensor, row.packing.layout
+    if layout == "gguf":
+        block, length, parts = BLOCKS[row.packing.dtype], tensor.shape[-1], 1
+    elif layout.startswith("mxfp4"):  # as released; the converter writes gate and up as two tensors
+        block, length, parts = BLOCKS["MXFP4"], min(tensor.matrix), len(tensor.splits)
+    else:
         return 0
-    block = BLOCKS[row.packing.dtype]
-    n: int = (ROW_MULTIPLE - excess) // block.values
-    return n * block.size
-
-
-def is_quantised(packing: Packing) -> bool:
-    return BLOCKS[packing.dtype].values > 1
+    if block.values == 1 or not length % ROW_MULTIPLE:
+        return 0
+    blocks: int = (ROW_MULTIPLE - length % ROW_MULTIPLE) // block.values
+    return parts * blocks * block.size
