@@ -89,6 +89,7 @@ class Engine:
     name = "minimal"
     options: Mapping[str, Option] = MappingProxyType({})  # {name: default}; a string has the choices of `choices`
     choices: Mapping[str, Sequence[str]] = MappingProxyType({})
+    least: Mapping[str, int] = MappingProxyType({})  # the least value of an integer; others: 0 or 1, as the default
     utilization = 1.0  # the share of a device's memory that it uses by default
     most_devices = MOST_DEVICES  # that are tried
     splits_layers = False  # whether several GPUs share the layers unless something else is asked for
@@ -209,14 +210,16 @@ class Engine:
                 if value not in self.choices[name]:
                     raise make_choice_error(value, self.choices[name], where=name)
                 continue
-            kind, least = type(self.options[name]), min(1, int(self.options[name]))
+            kind = type(self.options[name])
             if kind is float:
                 if type(value) not in (int, float) or not 0 < float(str(value)) <= 100:
                     found = f"= {describe_value(value)}"
                     raise ParamcountError(found, where=name, expected="a number above 0, at most 100")
                 continue
+            least = 0 if kind is str else self.least.get(name, min(1, int(self.options[name])))
             if type(value) is not kind or (type(value) is int and not least <= value <= 10**9):
-                expected = "true or false" if kind is bool else f"an integer from {least} to 1,000,000,000"
+                numbers = f"an integer from {least} to 1,000,000,000"
+                expected = {bool: "true or false", str: "a string"}.get(kind, numbers)
                 raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
 
 

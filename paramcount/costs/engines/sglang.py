@@ -40,6 +40,7 @@ class Sglang(Engine):
             "speculative_algorithm": SPECULATIVE,
         }
     )
+    least = MappingProxyType({"chunked_prefill_size": -1})
 
     def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         """Pools that hold the sequences, each in whole pages; with data-parallel attention, those of one rank."""
