@@ -18,7 +18,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
-from paramcount.costs.gguf_mixes import choose_types, find_facts, is_quantised, list_layers
+from paramcount.costs.gguf_mixes import choose_types, find_facts, is_quantised, list_layers, list_mix
 from paramcount.counting.components import TOWERS
 from paramcount.formats.weights.gguf import MIXES
 from tests.running import Runner
@@ -62,6 +62,32 @@ DIFFERENT = {
     "Phi 4, Q4_K_M": "written before attn_qkv had the rule of attn_v",
     "dolphin-2.7-mixtral-8x7b, Q4_K_M of early 2024: experts one by one": "an older rule for experts",
 }
+
+
+def test_a_file_includes_the_mtp_layers_that_the_converter_writes() -> None:
+    """Sizes and parameters as llama-bench prints them: "glm4moe 106B.A12B Q4_K - Small | 62.27 GiB | 110.47 B" and
+    "glm4moe 355B.A32B … | 358.34 B", with a second embedding and LM head in the MTP layer."""
+    for id, billions in (("glm-4.5-air", "110.47"), ("glm-4.5", "358.34")):
+        assert f"{sum(row.values for row in list_mix(pc.count(id), 'Q8_0')) / 1e9:.2f}" == billions
+    memory = pc.memory("glm-4.5-air", dtype="q4_k_s", context=1)
+    assert f"{memory.weights_bytes / 2**30:.2f}" == "62.27"
+    assert memory.total_bytes == memory.weights_bytes - memory.mtp_bytes + memory.buffers_bytes + memory.kv_cache_bytes
+    plain = pc.memory("glm-4.5-air", dtype="q8_0", context=1)
+    # eight bits and a scale of 16 per 32 weights; the router, norms and biases in F32
+    hidden, inner, experts, table = 4096, 1408, 128, 151552
+    packed = (
+        2 * table * hidden + 2 * hidden**2 + 3 * (experts + 1) * hidden * inner + 2 * hidden * 12288 + 2 * hidden * 1024
+    )
+    float32 = experts * hidden + experts + 5 * hidden + 12288 + 2 * 1024
+    assert plain.mtp_bytes == packed * 34 // 32 + 4 * float32
+    assert "the MTP layers (2,375,059,456 parameters, " in "".join(plain.notes)
+
+
+def test_the_converter_leaves_out_other_mtp_layers() -> None:
+    """conversion/deepseek.py, DeepseekV2Model: skip_mtp."""
+    assert pc.memory("deepseek-v3", dtype="q8_0").mtp_bytes == 0
+    assert pc.memory("deepseek-v3.2", dtype="q8_0").mtp_bytes > 0
+    assert pc.memory("glm-4.5", dtype="bf16").mtp_bytes == 0
 
 
 def read_rows(name: str) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ from paramcount.costs.dtypes import find_weight_format, parse_kv_dtype
 from paramcount.costs.flops import measure_flops
 from paramcount.costs.render_flops import format_flops
 from paramcount.costs.requests import DEFAULT_CONTEXT
-from paramcount.costs.weights import store_weights, sum_weights
+from paramcount.costs.weights import store_weights, sum_mtp, sum_weights
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError
 from paramcount.formats.quantization_config import WeightDtype
@@ -33,8 +33,8 @@ def count_flops(model: Model, count: Count | None) -> int | None:
 
 
 def count_weight_bytes(count: Count, format: WeightDtype) -> int:
-    """Bytes of the weights in a format, scales included."""
-    return sum_weights(store_weights(count, format), format)
+    """Bytes of the weights in a file of a format: scales, and MTP layers that a GGUF file has, included."""
+    return sum_weights(store_weights(count, format), format) + sum_mtp(count, format)
 
 
 RESOURCES = (

@@ -45,6 +45,10 @@ FALLBACKS = {
 
 
 MOST_LAYERS = 512  # of a model that llama.cpp loads
+# Architectures whose MTP layers the converter writes into the model's file; llama.cpp does not load them unless it
+# drafts with them. Source: conversion/glm.py and conversion/deepseek.py (skip_mtp), src/models/glm4-moe.cpp
+# (TENSOR_SKIP).
+WITH_MTP = ("glm4moe", "glm-dsa", "deepseek32")
 
 
 class Facts(NamedTuple):
@@ -62,7 +66,8 @@ class Facts(NamedTuple):
 
 
 def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[StoredTensor]:
-    """How llama-quantize stores each tensor of a model; equal copies of one tensor with one type are one row.
+    """How llama-quantize stores each tensor of a model, those of MTP layers that it writes into the file included;
+    equal copies of one tensor with one type are one row.
 
     Raises: ParamcountError for a model that llama.cpp does not support.
     """
@@ -74,9 +79,8 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
     if n_layers > MOST_LAYERS:
         expected = f"at most {MOST_LAYERS}, the most that llama.cpp loads"
         raise ParamcountError(f"has {n_layers:,} layers", where=count.id, expected=expected)
-    tensors = [
-        tensor for tensor in list_gguf_tensors(count.tensors, (), layout, count) if tensor.kind in ("total", "buffer")
-    ]
+    kinds = ("total", "buffer", *list_mtp_kinds(count, layout))
+    tensors = [tensor for tensor in list_gguf_tensors(count.tensors, (), layout, count) if tensor.kind in kinds]
     facts = find_facts(count, tensors, mix, layout, imatrix=imatrix)
     rows: dict[tuple[TensorRow, str], list[int]] = {}
     for layer, tensor, type in choose_layer_types(tensors, facts):
@@ -85,6 +89,14 @@ def list_mix(count: Count, mix: str, *, imatrix: bool = False) -> Iterator[Store
         packing, copies = Packing("gguf", type), len(layers) * tensor.copies // count_layers(tensor)
         stored = select_layers(tensor, layers)
         yield StoredTensor(stored, copies, packing, copies * compute_bytes(tensor.shape, packing))
+
+
+def list_mtp_kinds(count: Count, layout: str) -> tuple[str, ...]:
+    """The kinds of tensors of MTP layers that a file contains: those of the release, if it is known."""
+    if layout not in WITH_MTP or (count.release and "mtp" not in count.release):
+        return ()
+    has_copies = not count.release or "mtp_copies" in count.release
+    return ("mtp", "mtp_buffer", "mtp_copy") if has_copies else ("mtp", "mtp_buffer")
 
 
 def list_rope_tables(sizes: Any, architecture: str) -> Iterator[StoredTensor]:
@@ -112,7 +124,8 @@ def find_facts(count: Count, tensors: Sequence[TensorRow], mix: str, layout: str
     has_latents = any("attn_k_b." in name for name, _ in names)
     heads = getattr(sizes, "n_heads", 0) or 0
     kv_heads = 1 if has_latents else getattr(sizes, "n_kv_heads", None) or heads
-    n_layers = getattr(sizes, "n_layers", 0)
+    mtp_layers = {i for tensor in tensors if tensor.part == "mtp" for i in list_layers(tensor)}
+    n_layers = getattr(sizes, "n_layers", 0) + len(mtp_layers)  # block_count of the file
     if sizes.gguf_kv_heads_by_layer and not any("attn_k." in t.name and 0 in list_layers(t) for t in tensors):
         kv_heads = 0  # of the first layer, which is what the rules look at
     return Facts(

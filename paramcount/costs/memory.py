@@ -31,6 +31,7 @@ from paramcount.costs.weights import (
     split_files,
     store_weights,
     sum_buffers,
+    sum_mtp,
 )
 from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import find_plan, read_storage
@@ -38,6 +39,7 @@ from paramcount.counting.results import JsonResult
 from paramcount.errors import ParamcountError
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.formats.weights import list_padded_labels
+from paramcount.output.numbers import format_bytes
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.model import is_quantised
 
@@ -50,6 +52,9 @@ class WeightCost(NamedTuple):
     dtype: str  # for people: "INT4 (group 128)"
     weights_bytes: int  # of a GGUF mix: the model's file, as llama.cpp prints it
     mmproj_bytes: int  # of a GGUF mix: vision and audio encoders, which are in a file of their own
+    mtp_bytes: (
+        int  # of a GGUF mix: MTP layers in the model's file, included in its bytes, which llama.cpp does not load
+    )
     note: str  # what the format leaves in a higher precision: "embedding and norm in BF16"
 
 
@@ -72,9 +77,9 @@ class Memory(JsonResult):
 
     json_fields = (
         "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
-        "parameters", "weights_bytes", "mmproj_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes", "total_bytes",
-        "kv_bytes_per_token", "window_bytes", "engine_options", "weights", "caches", "contexts", "formats", "fit",
-        "warnings", "notes",
+        "parameters", "weights_bytes", "mmproj_bytes", "mtp_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes",
+        "total_bytes", "kv_bytes_per_token", "window_bytes", "engine_options", "weights", "caches", "contexts",
+        "formats", "fit", "warnings", "notes",
     )  # fmt: skip
     html_table = "paramcount.costs.render_memory:build_memory_table"
 
@@ -92,6 +97,7 @@ class Memory(JsonResult):
     parameters: int
     weights_bytes: int  # scales and zero points included; of a GGUF mix, those in the model's file
     mmproj_bytes: int  # of a GGUF mix: vision and audio encoders, which are in a file of their own; otherwise 0
+    mtp_bytes: int  # of a GGUF mix: MTP layers, included in weights_bytes but not in total_bytes: they are not loaded
     buffers_bytes: int
     kv_cache_bytes: int
     state_bytes: int
@@ -113,7 +119,7 @@ class Memory(JsonResult):
     @property
     def loaded_bytes(self) -> int:
         """Bytes of weights and buffers, in whichever file they are."""
-        return self.weights_bytes + self.mmproj_bytes + self.buffers_bytes
+        return self.weights_bytes - self.mtp_bytes + self.mmproj_bytes + self.buffers_bytes
 
     @property
     def padding_bytes(self) -> int:
@@ -198,7 +204,9 @@ def measure_memory(
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
     warnings = [*warn_request(model, groups, request, limit), *warn_ignored_window(model, groups)]
-    mtp_notes = [f"the MTP layers ({count.mtp:,} parameters) are not loaded"] if count.mtp else []
+    mtp_bytes = sum_mtp(count, format)
+    inside_file = f", {format_bytes(mtp_bytes)} of the file" if mtp_bytes else ""
+    mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"] if count.mtp else []
     memory = Memory(
         id=model.id,
         name=model.name,
@@ -212,8 +220,9 @@ def measure_memory(
         batch=request.batch,
         source=request.source,
         parameters=count.total,
-        weights_bytes=sum(group.bytes for group in inside),
+        weights_bytes=sum(group.bytes for group in inside) + mtp_bytes,
         mmproj_bytes=mmproj_bytes,
+        mtp_bytes=mtp_bytes,
         buffers_bytes=sum_buffers(stored),
         kv_cache_bytes=allocation.kv_bytes,
         state_bytes=allocation.state_bytes,
@@ -283,6 +292,7 @@ def list_formats(count: Count, chosen: WeightDtype, weights: tuple[WeightGroup, 
     costs = []
     for format, groups in found if (chosen, weights) in found else ((chosen, weights), *found):
         inside, mmproj_bytes = split_files(groups, format)
-        weights_bytes = sum(group.bytes for group in inside)
-        costs.append(WeightCost(format.label, weights_bytes, mmproj_bytes, describe_weights(groups, format)))
+        mtp_bytes = sum_mtp(count, format)
+        weights_bytes = sum(group.bytes for group in inside) + mtp_bytes
+        costs.append(WeightCost(format.label, weights_bytes, mmproj_bytes, mtp_bytes, describe_weights(groups, format)))
     return tuple(costs)

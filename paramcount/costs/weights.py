@@ -62,13 +62,24 @@ def list_rows(count: Count, tensors: list[TensorRow], format: WeightDtype) -> It
     if format.mix:
         from paramcount.costs.gguf_mixes import list_mix
 
-        yield from list_mix(count, format.mix, imatrix=format.imatrix)
+        mix = list_mix(count, format.mix, imatrix=format.imatrix)
+        yield from (row for row in mix if row.tensor.part != "mtp")
         tensors = [tensor for tensor in tensors if tensor.part in TOWERS]  # in a file of their own, not quantised
     is_packed = {name for name in format.only if any(tensor.main_component == name for tensor in tensors)}
     plain = format.plan._replace(groups=())
     for tensor in tensors:
         plan = plain if is_packed and tensor.main_component not in is_packed else format.plan
         yield from list_stored(count.sizes, [tensor], plan, hypothetical=format.name != STORED)
+
+
+def sum_mtp(count: Count, format: WeightDtype) -> int:
+    """Bytes of the MTP layers in a GGUF file, which llama.cpp does not load unless it drafts with them."""
+    if not format.mix or not count.mtp:
+        return 0
+    from paramcount.costs.gguf_mixes import list_mix
+
+    mix = list_mix(count, format.mix, imatrix=format.imatrix)
+    return sum(row.bytes for row in mix if row.tensor.part == "mtp")
 
 
 def group_weights(stored: Iterable[StoredTensor]) -> tuple[WeightGroup, ...]:
