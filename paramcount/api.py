@@ -458,6 +458,7 @@ def memory(
     source: int | None = None,
     gpu: str | None = None,
     memory: int | None = None,
+    available_kv: int | None = None,
     overhead: int | None = None,
     utilization: float | None = None,
     ram: int | None = None,
@@ -486,6 +487,9 @@ def memory(
     `ep` divide the model among GPUs by tensor, pipeline and expert parallelism; by default tensor parallelism uses all
     of them.
 
+    With `available_kv`, the bytes that an engine leaves to the cache on each device, `available` says what they hold:
+    tokens, sequences of the context, and the longest context, as the engine's log prints them.
+
     Units: bytes.
     Raises: ParamcountError as `count` does; for an unknown dtype, component, engine or GPU, for sizes below 1, and for
     a model that cannot be divided like this.
@@ -505,6 +509,8 @@ def memory(
     if gpu is not None or memory is not None:
         number, device = make_device(gpu, memory, overhead, utilization, ram)
         parallel = make_parallelism(number, tp, pp, ep, engine)
+    elif available_kv is not None:
+        parallel = make_parallelism(tp or 1, tp, pp, ep, engine)
 
     return measure_memory(
         load(model, **options),
@@ -519,6 +525,7 @@ def memory(
         source=source,
         device=device,
         parallel=parallel,
+        available_kv=available_kv,
     )
 
 

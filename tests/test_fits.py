@@ -1,15 +1,11 @@
-"""Whether a model fits: three answers, checked against logged runs, and suggestions that the command itself confirms.
+"""Whether a model fits: three answers, and suggestions that the command itself confirms.
 
-The rows of tests/data/fits.csv are logged runs. "out of memory": the engine says that the cache of the context does not
-fit beside the weights, or fails while it loads them. Failures after the engine has given all memory that it may use to
-its cache are not among them: these depend on that share, and not on what the model needs.
+Logged runs are in tests/data/logged, and what each engine says about them in tests/test_logged_<engine>.py.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,26 +15,6 @@ from tests.batches import in_batches
 from tests.running import Runner
 from tests.structures import pick_structures
 
-with (Path(__file__).parent / "data" / "fits.csv").open(encoding="utf-8", newline="") as file:
-    ROWS = {row["id"]: row for row in csv.DictReader(file)}
-
-
-def read_arguments(row: dict[str, str]) -> dict[str, Any]:
-    """The arguments of `memory` for a logged run."""
-    arguments: dict[str, Any] = {
-        "dtype": row["dtype"] or None,
-        "component_dtypes": dict([row["component_dtypes"].split("=")]) if row["component_dtypes"] else None,
-        "context": int(row["context"]),
-        "engine": row["engine"],
-        "utilization": float(row["utilization"]),
-        "tp": int(row["tp"]),
-    }
-    if row["engine_options"]:
-        name, _, value = row["engine_options"].partition("=")
-        arguments["engine_options"] = {name: int(value)}
-    device = {"gpu": f"{row['tp']}x{row['gpu']}"} if row["gpu"] else {"memory": int(row["memory_bytes"])}
-    return arguments | device
-
 
 def measure(model: str, **arguments: Any) -> Any:
     fit = pc.memory(model, **arguments).fit
@@ -46,25 +22,14 @@ def measure(model: str, **arguments: Any) -> Any:
     return fit
 
 
-@pytest.mark.parametrize("id", [id for id, row in ROWS.items() if row["outcome"] == "out of memory"])
-def test_a_logged_run_out_of_memory_is_not_called_fits(id: str) -> None:
-    row = ROWS[id]
-    assert measure(row["model"], **read_arguments(row)).verdict != "fits"
-
-
-@pytest.mark.parametrize("id", [id for id, row in ROWS.items() if row["outcome"] == "runs"])
-def test_a_logged_run_is_not_called_does_not_fit(id: str) -> None:
-    row = ROWS[id]
-    assert measure(row["model"], **read_arguments(row)).verdict != "does not fit"
-
-
-def test_gpt_oss_120b_on_one_h100_is_too_close_to_call_whatever_the_engine() -> None:
-    # vLLM lacked 2.14 GiB at utilization 0.9 and 2.83 GiB at 0.95 (tests/data/fits.csv)
-    for options in ({}, {"utilization": 0.95}, {"engine": "vllm"}, {"engine": "vllm", "utilization": 0.9}):
+def test_gpt_oss_120b_on_one_h100_is_too_close_to_call_without_an_engine() -> None:
+    # vLLM lacked 2.14 GiB at utilization 0.9 and 2.83 GiB at 0.95 (tests/data/logged/vllm.csv)
+    guesses: list[dict[str, Any]] = [{}, {"utilization": 0.95}]
+    for options in guesses:
         assert measure("gpt-oss-120b", gpu="H100", context=131_072, **options).verdict == "too close to call"
-    # and at utilization 0.9 it lacked them for any context
-    fit = measure("gpt-oss-120b", gpu="H100", engine="vllm", utilization=0.9, context=1024)
-    assert (fit.verdict, fit.longest_context) == ("too close to call", 0)
+    for utilization in (0.9, 0.95):
+        options = {"engine": "vllm", "utilization": utilization, "engine_options": {"version": "v0.10"}}
+        assert measure("gpt-oss-120b", gpu="H100", context=131_072, **options).verdict == "does not fit"
 
 
 # Llama 3.1 8B at 8,192 tokens: 16,060,522,496 bytes of weights, 1,073,741,824 of cache

@@ -283,13 +283,68 @@ def test_compressed_blocks_grow_by_one_for_every_block_of_tokens() -> None:
 
 
 def test_vllm_uses_a_share_of_the_memory_and_says_how_many_tokens_fit(run: Runner) -> None:
-    # 92% of 24 GB, less 1 GB and 16,060,522,496 bytes of weights; blocks of 16 tokens × 131,072 bytes
+    # 92% of 24 GB, less weights and overhead; blocks of 16 tokens × 131,072 bytes
     fit = pc.memory("llama-3.1-8b", engine="vllm", memory=24 * 10**9, context=8192).fit
     assert fit is not None
     assert fit.utilization == 0.92
-    assert fit.kv_tokens == (22_080_000_000 - 10**9 - 16_060_522_496) // (16 * 131_072) * 16
+    room = 22_080_000_000 - fit.shares[0].weights_bytes - fit.overhead_bytes
+    assert fit.kv_tokens == room // (16 * 131_072) * 16
     found = run("memory", "llama-3.1-8b", "--engine", "vllm", "--memory", "24GB")
     assert f"KV cache size {fit.kv_tokens:,} tokens" in found.out
+
+
+def test_the_profile_run_of_vllm_is_computed_from_the_flow() -> None:
+    # 1,024 sequences: the sampler, 9.57 × 128,256 × 4 bytes, beside the hidden states of 8,192 tokens. 8 sequences: the
+    # MLP, with queries (4,096) and residual stream (twice 4,096) of 8,192 tokens: 3 × 14,336 + 3 × 4,096 values in BF16
+    def measure(**options: int | str) -> int:
+        fit = pc.memory("llama-3.1-8b", engine="vllm", gpu="h100", engine_options={"version": "v0.11", **options}).fit
+        assert fit is not None
+        return dict(fit.overhead_items)["peak activation"]
+
+    assert measure() == round(9.57 * 1024 * 128_256 * 4) + 8192 * 4096 * 2
+    assert measure(max_num_seqs=8) == 8192 * (3 * 14_336 + 3 * 4096) * 2
+    assert measure(max_num_seqs=8, max_num_batched_tokens=2048) == 2048 * (3 * 14_336 + 3 * 4096) * 2
+
+
+def test_vllm_pads_a_vocabulary_to_a_multiple_of_64() -> None:
+    # of so few rows that PyTorch does not round them to 2 MiB
+    def measure(vocabulary: int) -> int:
+        fit = pc.memory("gpt2-small", set={"vocab_size": vocabulary}, engine="vllm", memory=10**10).fit
+        assert fit is not None
+        return fit.shares[0].weights_bytes
+
+    assert measure(1001) == measure(1024) == measure(1025) - 64 * 768 * 2
+
+
+def test_without_eager_mode_vllm_captures_graphs() -> None:
+    def measure(**options: bool) -> dict[str, int]:
+        fit = pc.memory("llama-3.1-8b", engine="vllm", gpu="h100", engine_options=options).fit
+        assert fit is not None
+        return dict(fit.overhead_items)
+
+    assert set(measure()) == {"peak activation", "non-torch memory", "CUDA graphs"}
+    assert set(measure(enforce_eager=True)) == {"peak activation", "non-torch memory"}
+
+
+def test_an_available_cache_is_what_the_log_says(run: Runner) -> None:
+    # vLLM 0.24.0: "Available KV cache memory: 6.01 GiB", "GPU KV cache size: 569,878 tokens", "4.35x"; 12 layers of
+    # 131,072 bytes of another engine are exact to the token
+    line = ["memory", "llama-3.1-8b", "--available-kv", "12.5GiB", "--context", "8k"]
+    found = run(*line, "--json")
+    cache = json.loads(found.out)["available"]
+    assert cache["tokens"] == int(12.5 * 2**30) // 131_072 == 102_400
+    assert (cache["concurrency"], cache["longest_context"], found.code) == (12.5, 102_400, 0)
+    assert "KV cache of 13.4 GB (12.5 GiB): 102,400 tokens, 12.50 sequences of 8,192" in run(*line).out
+    short = run(*line[:2], "--available-kv", "1GB", "--context", "8k")
+    assert short.code == 1
+    assert "one sequence of 8,192 tokens needs 1.07 GB" in " ".join(short.out.split())
+
+
+@pytest.mark.parametrize("text", ["12.5", "0GB", "-1GB", "many", ""])
+def test_a_wrong_size_of_the_cache_is_an_error(run: Runner, text: str) -> None:
+    found = run("memory", "gpt2-small", "--available-kv", text)
+    assert found.code == 2
+    assert found.err.startswith("error: ")
 
 
 def test_blocks_of_vllm_are_equally_large_in_all_layers() -> None:

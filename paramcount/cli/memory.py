@@ -59,6 +59,9 @@ DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which o
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the model fits N GPUs, such as 8xH100.")
 @click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
 @click.option(
+    "--available-kv", metavar="SIZE", help="Show what a KV cache of SIZE on each device holds, as engines log it."
+)
+@click.option(
     "--overhead",
     type=OVERHEAD,
     metavar="SIZE",
@@ -80,8 +83,9 @@ def command(
     """Show the memory that a model takes at inference: weights by dtype, KV cache and state by context.
 
     The sizes are exact for what they count. Runtime overhead, such as the CUDA context, is not included, except in the
-    check against a device: there it is assumed (--overhead), so that a margin of less than 10% of the memory is too
-    close to call. The exit code is then 3; it is 1 if the model does not fit."""
+    check against a device: there the engine states it, with a spread, or it is assumed (--overhead). If the answer
+    depends on it, it is too close to call. The exit code is then 3; it is 1 if the model does not fit."""
+    from paramcount.costs.devices import DOES_NOT_FIT
     from paramcount.costs.memory import measure_memory
     from paramcount.costs.render_memory import build_memory_table
 
@@ -93,7 +97,9 @@ def command(
     model = request.load()
     dtype, overrides = split_dtypes(dtypes)
     named = {name: options.pop(name) for name in ("gpu", "memory", *DEVICE_OPTIONS)}
-    device, parallel = choose_device(options["engine"], **named)
+    size = options.pop("available_kv")
+    available = None if size is None else BYTES.parse(size, "--available-kv")
+    device, parallel = choose_device(options["engine"], **named, has_cache=available is not None)
     result = measure_memory(
         model,
         dtype=dtype,
@@ -101,13 +107,15 @@ def command(
         engine_options=parse_options(engine_options),
         device=device,
         parallel=parallel,
+        available_kv=available,
         **options,
     )
     messages = request.collect_messages([model], result)
     if plot:
         write_atomically(plot, plot_memory(result, check_plot(plot)), "--plot")
     request.emit(add_changes(build_memory_table(result), model), messages)
-    exit_with_verdict(result.fit.verdict if result.fit else "")
+    verdict = result.fit.verdict if result.fit else ""
+    exit_with_verdict(DOES_NOT_FIT if result.available and not result.available.fits else verdict)
 
 
 def split_dtypes(dtypes: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
@@ -148,19 +156,22 @@ def parse_option(text: str) -> object:
 
 
 def choose_device(
-    engine: str, gpu: str | None, memory: str | None, **options: Any
+    engine: str, gpu: str | None, memory: str | None, *, has_cache: bool = False, **options: Any
 ) -> tuple[Device | None, Parallelism | None]:
-    """The device that --gpu or --memory names, and how the model is divided among several, by DEVICE_OPTIONS."""
+    """The device that --gpu or --memory names, and how the model is divided among several, by DEVICE_OPTIONS.
+
+    `has_cache`: the bytes of the cache on each device are given, so that there may be several without a name.
+    """
     from paramcount.costs.devices import make_device
     from paramcount.costs.fit import make_parallelism
     from paramcount.costs.gpus import parse_devices
 
+    overhead, utilization, ram, tp, pp, ep = options.values()
     if gpu is None and memory is None:
         for name, value in options.items():
-            if value is not None:
+            if value is not None and not (has_cache and name in ("tp", "pp", "ep")):
                 raise ParamcountError(f"--{name} requires --gpu or --memory")
-        return None, None
-    overhead, utilization, ram, tp, pp, ep = options.values()
+        return None, make_parallelism(tp or 1, tp, pp, ep, engine) if has_cache else None
     number, size = parse_devices(memory, where="--memory") if memory else (1, "")
     parsed = BYTES.parse(size, "--memory") if size else None
     number_of_gpus, device = make_device(gpu, parsed, overhead, utilization, BYTES.parse(ram, "--ram") if ram else None)

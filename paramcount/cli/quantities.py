@@ -21,12 +21,12 @@ BYTE_UNITS = {  # decimal for GB, binary for GiB
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """A number with a unit, if that is a whole number of what the unit counts."""
+    """A number with a unit, if that is a whole number of what the unit counts; of bytes, fractions are cut off."""
 
     name = "quantity"
 
-    def __init__(self, units: Mapping[str, int], expected: str) -> None:
-        self.units, self.expected = units, expected
+    def __init__(self, units: Mapping[str, int], expected: str, *, rounds: bool = False) -> None:
+        self.units, self.expected, self.rounds = units, expected, rounds
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         return self.parse(str(value), max(param.opts, key=len) if param else "")
@@ -34,8 +34,8 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click
     def parse(self, text: str, where: str = "") -> int:
         """The number. `where`: the option, for errors.
 
-        >>> TOKENS.parse("8k"), TRAINING_TOKENS.parse("1.5B"), BYTES.parse("24GB"), BYTES.parse("80 GiB")
-        (8192, 1500000000, 24000000000, 85899345920)
+        >>> TOKENS.parse("8k"), TRAINING_TOKENS.parse("1.5B"), BYTES.parse("24GB"), BYTES.parse("12.51 GiB")
+        (8192, 1500000000, 24000000000, 13432510218)
 
         Raises: ParamcountError for anything else.
         """
@@ -44,7 +44,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click
         if match and factor is not None:
             whole, decimals = match[1], match[2] or ""
             quantity, rest = divmod(int(whole + decimals) * factor, 10 ** len(decimals))
-            if not rest:
+            if not rest or self.rounds:
                 return int(quantity)
         raise ParamcountError(f"= {describe_value(text)}", where=where, expected=self.expected)
 
@@ -59,5 +59,5 @@ class BytesOrZero(Quantity):
 TOKENS = Quantity(CONTEXT_UNITS, "tokens, such as 8192, 8k or 1M")
 TRAINING_TOKENS = Quantity(DECIMAL_UNITS, "tokens, such as 15T, 300B or 1000000")
 PARAMETERS = Quantity(DECIMAL_UNITS, "parameters, such as 3B, 124M or 124439808")
-BYTES = Quantity(BYTE_UNITS, "a size such as 24GB or 80GiB")
-OVERHEAD = BytesOrZero(BYTES.units, BYTES.expected)
+BYTES = Quantity(BYTE_UNITS, "a size such as 24GB or 80GiB", rounds=True)
+OVERHEAD = BytesOrZero(BYTES.units, BYTES.expected, rounds=True)

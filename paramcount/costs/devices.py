@@ -10,7 +10,7 @@ from paramcount.output.numbers import format_bytes
 
 FITS, DOES_NOT_FIT, TOO_CLOSE = VERDICTS = ("fits", "does not fit", "too close to call")
 # What a runtime takes is assumed to be the same for every engine, model and batch. Logged runs differ from the
-# assumption by up to a tenth of the device (tests/data/fits.csv), so a smaller margin decides nothing.
+# assumption by up to a tenth of the device (tests/data/logged), so a smaller margin decides nothing.
 MARGIN_DIVISOR = 10
 # Engines pad the matrices of some formats for their kernels: vLLM takes 65.97 GiB for gpt-oss-120b, 9% of the experts
 # more than the files (https://github.com/vllm-project/vllm/issues/23278).
@@ -72,6 +72,9 @@ def judge(size: int, overhead: Overhead, budget: int) -> str:
     if size + overhead.most <= budget:
         return FITS
     return DOES_NOT_FIT if size + overhead.least > budget else TOO_CLOSE
+
+
+NO_DEVICE = Device("", 0, None)  # where nothing is asked of one
 
 
 def make_device(

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from paramcount.costs.available import AvailableCache, measure_available
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.devices import PADDING_DIVISOR, Device, list_device_notes
+from paramcount.costs.devices import NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Option
@@ -79,7 +80,7 @@ class Memory(JsonResult):
         "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
         "parameters", "weights_bytes", "mmproj_bytes", "mtp_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes",
         "total_bytes", "kv_bytes_per_token", "window_bytes", "engine_options", "weights", "caches", "contexts",
-        "formats", "fit", "warnings", "notes",
+        "formats", "fit", "available", "warnings", "notes",
     )  # fmt: skip
     html_table = "paramcount.costs.render_memory:build_memory_table"
 
@@ -109,6 +110,7 @@ class Memory(JsonResult):
     formats: tuple[WeightCost, ...]  # the weights in the usual formats, the chosen one included
     request: CacheRequest  # what the cache is allocated for
     fit: Fit | None = None  # if a device is named
+    available: AvailableCache | None = None  # if the bytes for the cache are given
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -161,6 +163,7 @@ def measure_memory(
     source: object = None,
     device: Device | None = None,
     parallel: Parallelism | None = None,
+    available_kv: object = None,
 ) -> Memory:
     """The memory of a model at inference, and whether it fits a device.
 
@@ -184,18 +187,21 @@ def measure_memory(
         source=source,
         options=engine_options or {},
     )
-    request = rules.apply_options(request, has_context=context is not None)
+    request = rules.apply_options(request, has_context=context is not None)._replace(device=device)
     length = request.context
     inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)
     fit = None
+    if available_kv is None:
+        available_kv = request.options.get("kv_cache_memory_bytes")
+    deployment = Deployment(
+        model, stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device or NO_DEVICE,
+        parallel or Parallelism(), limit, source_is_context=source is None and request.source is not None,
+    )  # fmt: skip
     if device:
         if device.utilization is None:
-            device = device._replace(utilization=rules.utilization)
-        deployment = Deployment(
-            model, stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device,
-            parallel or Parallelism(), limit, source_is_context=source is None and request.source is not None,
-        )  # fmt: skip
+            device = device._replace(utilization=rules.choose_utilization(request.options))
+        deployment = deployment._replace(device=device)
         fit = measure_fit(deployment)
         is_gguf = engine == "llama.cpp" or bool(format.mix)
 
@@ -234,6 +240,9 @@ def measure_memory(
         request=request,
         formats=list_formats(count, format, weights),
         fit=fit,
+        available=None
+        if available_kv is None
+        else measure_available(deployment, check_size("available_kv", available_kv, limit=10**15)),
         warnings=tuple(warnings),
         notes=(
             *allocation.notes,

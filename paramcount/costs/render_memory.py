@@ -23,7 +23,12 @@ def build_memory_table(memory: Memory) -> Table:
     """One row per context length; the weights by format come before them in a terminal."""
     table = make_context_table(memory)
     return table._replace(
-        above=[f"{memory.name}   {memory.parameters:,} parameters", *describe_fit(memory), *table.above],
+        above=[
+            f"{memory.name}   {memory.parameters:,} parameters",
+            *describe_fit(memory),
+            *describe_available(memory),
+            *table.above,
+        ],
         data=memory.to_dict(),
         texts={"table": lambda width, colour, shortens: render_text(memory, width, colour)},
     )
@@ -31,7 +36,7 @@ def build_memory_table(memory: Memory) -> Table:
 
 def render_text(memory: Memory, width: int, colour: bool) -> str:
     """Weights by format, cache per token, and the table of contexts."""
-    fit = describe_fit(memory)
+    fit = [*describe_fit(memory), *describe_available(memory)]
     heading = [f"{memory.name}   {memory.parameters:,} parameters", *fit, *([""] if fit else [])]
     weights = make_weight_table(memory)._replace(above=heading)
     return (
@@ -131,6 +136,20 @@ def describe_fit(memory: Memory) -> list[str]:
         *describe_shares(fit),
         *describe_longer_context(fit, memory),
     ]
+
+
+def describe_available(memory: Memory) -> list[str]:
+    """The lines about a cache of a given size: what it holds, and what the engine prints besides."""
+    cache = memory.available
+    if cache is None:
+        return []
+    size = f"{format_bytes(cache.available_bytes)} ({format_binary_bytes(cache.available_bytes)})"
+    needed = f"one sequence of {memory.context:,} tokens needs {format_bytes(cache.needed_bytes)}"
+    first = f"KV cache of {size}: {cache.tokens:,} tokens, {cache.concurrency:.2f} sequences of {memory.context:,}"
+    if not cache.fits:
+        first = f"KV cache of {size}: {needed}"
+    longest = f"longest context {describe_context(cache.longest_context, memory)}"
+    return [first, f"{longest}; {needed}" if cache.fits else longest, *cache.details]
 
 
 def describe_limits(fit: Fit, memory: Memory) -> str:

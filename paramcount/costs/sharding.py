@@ -1,8 +1,9 @@
 """The share of a model's weights and cache that one of several GPUs holds.
 
-Tensor parallelism divides heads, MLP columns, mixers and the vocabulary; norms, routers and MLA's down-projections are
-on every GPU, and KV heads are repeated if there are fewer of them than GPUs. Expert parallelism divides the experts
-whole. Pipeline parallelism divides the layers: the token embedding is on the first stage, the LM head on the last.
+Tensor parallelism divides heads, MLP columns, mixers and the vocabulary; norms, routers, biases behind a sum over all
+GPUs and MLA's down-projections are on every GPU, and KV heads are repeated if there are fewer of them than GPUs. Expert
+parallelism divides the experts whole. Pipeline parallelism divides the layers: the token embedding is on the first
+stage, the LM head on the last.
 
 Sources: arXiv:1909.08053, section 3 (tensor parallelism); vLLM 0.33.0, distributed/utils.py, get_pp_indices (stages)
 and config/model.py, get_num_kv_heads.
@@ -18,6 +19,7 @@ from paramcount.costs.caches import CacheGroup, LayerCaches
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, join_words
+from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.layer_types import count_layers
 
@@ -192,11 +194,18 @@ def divide(row: StoredTensor, shape: ShardShape, parallel: Parallelism) -> int:
     if component.partition(".")[0] == "experts" and parallel.ep > 1:
         per_device = -(-shape.n_experts // parallel.ep)
         return -(-row.bytes * per_device // shape.n_experts)
-    if tp == 1 or is_replicated(component, row.tensor.part):
+    if tp == 1 or is_replicated(component, row.tensor.part) or is_row_parallel_bias(row.tensor):
         return row.bytes
     whole = sum(n for _, n in row.tensor.shares)
     shares = ((n * divide_heads(name, shape, tp)[0], divide_heads(name, shape, tp)[1]) for name, n in row.tensor.shares)
     return sum(-(-row.bytes * numerator // (whole * denominator)) for numerator, denominator in shares)
+
+
+def is_row_parallel_bias(tensor: TensorRow) -> bool:
+    """Whether it is added to what all GPUs sum: each of them has the whole bias, as in Megatron-LM."""
+    return len(tensor.matrix) == 1 and (
+        tensor.component == "output_projection" or tensor.component.endswith((".down", ".output_projection"))
+    )
 
 
 def is_replicated(component: str, part: str) -> bool:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from paramcount.costs.caches import CacheGroup
-from paramcount.costs.devices import PADDING_DIVISOR, Overhead
+from paramcount.costs.devices import PADDING_DIVISOR, Device, Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
 from paramcount.costs.sharding import (
     Parallelism,
@@ -44,6 +44,7 @@ class CacheRequest(NamedTuple):
     config_state_dtype: KVDtype | None = None  # of recurrent states, if the config names one
     reference: str = ""  # the class that the config names first, by which engines choose their rules
     options: Mapping[str, Any] = {}  # of the engine, those with a default left out
+    device: Device | None = None  # by which an engine may choose its defaults
 
 
 class Allocation(NamedTuple):
@@ -132,6 +133,10 @@ class Engine:
         """The tensors as the engine keeps them in memory, which may pad or repack those of the files."""
         return rows
 
+    def choose_utilization(self, options: Mapping[str, Any]) -> float:
+        """The share of a device's memory that it uses if the user names none."""
+        return self.utilization
+
     def estimate_overhead(self, deployment: Deployment, stage: int) -> Overhead:
         """What the engine takes on a device of a pipeline stage beside weights, cache and state.
 
@@ -199,6 +204,12 @@ class Engine:
         units = (one.total_bytes - one.shared_bytes) // one.unit_bytes
         return max(0, available_bytes // one.unit_bytes) * request.context // units if units else 0
 
+    def describe_available(
+        self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int
+    ) -> tuple[str, ...]:
+        """What the engine does with so many bytes for the cache, beside the number of tokens."""
+        return ()
+
     def check_options(self, given: Mapping[str, object]) -> None:
         """Raises: ParamcountError for an unknown option and for a wrong value."""
         for name, value in given.items():
@@ -217,8 +228,9 @@ class Engine:
                     raise ParamcountError(found, where=name, expected="a number above 0, at most 100")
                 continue
             least = 0 if kind is str else self.least.get(name, min(1, int(self.options[name])))
-            if type(value) is not kind or (type(value) is int and not least <= value <= 10**9):
-                numbers = f"an integer from {least} to 1,000,000,000"
+            most = 10**15 if name.endswith("_bytes") else 10**9
+            if type(value) is not kind or (type(value) is int and not least <= value <= most):
+                numbers = f"an integer from {least} to {most:,}"
                 expected = {bool: "true or false", str: "a string"}.get(kind, numbers)
                 raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
 

@@ -1,0 +1,155 @@
+"""What vLLM keeps on each GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from paramcount.costs.caches import CacheGroup
+from paramcount.costs.devices import Overhead
+from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
+from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share, join_command
+from paramcount.costs.engines.vllm.loading import share_loaded
+from paramcount.costs.engines.vllm.options import CHOICES, VllmOptions, complete_options
+from paramcount.costs.engines.vllm.overhead import estimate_overhead
+from paramcount.costs.engines.vllm.pool import (
+    LAST_POOL_TOKENS,
+    CachePool,
+    count_pool_tokens,
+    describe_available,
+    describe_pool,
+    plan_pool,
+)
+from paramcount.costs.sharding import compute_once
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
+
+
+FIRST_092 = 20  # minor version whose default utilization is 0.92
+
+
+class Vllm(Engine):
+    """Source: vLLM 0.33.0; what each file of this package follows stands at its top."""
+
+    name = "vllm"
+    options = MappingProxyType(VllmOptions()._asdict())
+    choices = CHOICES
+    utilization = 0.92
+
+    def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
+        """One pool of blocks for all layers; one more block holds nothing."""
+        pool = self.plan_pool(groups, request)
+        if pool is None:
+            return Allocation(0, 0)
+        unit = pool.block_bytes
+        kv_bytes, state_bytes = (request.batch * unit * pool.count_blocks(is_state=kind) for kind in (False, True))
+        if kv_bytes:
+            kv_bytes += unit
+        else:
+            state_bytes += unit
+        return Allocation(kv_bytes, state_bytes, describe_pool(groups, pool, complete_options(request)), unit, unit)
+
+    def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
+        """Convolutions are in the dtype of the model; other states as the config says, or in FP32 if channels decay."""
+        if state.is_convolution:
+            return BF16
+        named = request.options.get("mamba_ssm_cache_dtype", "auto")
+        if named != "auto":
+            return parse_kv_dtype(named)
+        return request.config_state_dtype or (F32 if state.decays_per_channel else BF16)
+
+    def plan_pool(self, groups: Sequence[CacheGroup], request: CacheRequest) -> CachePool | None:
+        """The blocks of all layers; None if nothing is cached."""
+        options = complete_options(request)
+        if options.speculative_method == "mtp":
+            groups = add_mtp_layer(groups)
+        n = options.num_speculative_tokens
+        if n:  # a convolution then keeps the inputs of the draft tokens, too
+            groups = [widen(group, n) if group.is_convolution else group for group in groups]
+        return plan_pool(groups, request, self.count_state_bytes(groups, request))
+
+    def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
+        key = ("vllm", deployment.parallel, deployment.device.name, *sorted(deployment.request.options.items()))
+        return compute_once(deployment.rows, key, lambda: share_loaded(deployment))
+
+    def count_tokens(self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int) -> int:
+        """What the version prints as the size of the KV cache."""
+        options, pool = complete_options(request), self.plan_pool(groups, request)
+        if pool is None or options.minor > LAST_POOL_TOKENS:
+            return super().count_tokens(groups, request, available_bytes)
+        return count_pool_tokens(pool, max(0, available_bytes) // pool.block_bytes, options)
+
+    def describe_available(
+        self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int
+    ) -> tuple[str, ...]:
+        pool = self.plan_pool(groups, request)
+        return () if pool is None else describe_available(pool, request, available_bytes)
+
+    def estimate_overhead(self, deployment: Deployment, stage: int) -> Overhead:
+        return estimate_overhead(deployment, stage)
+
+    def measure(self, deployment: Deployment) -> tuple[Share, ...]:
+        """The share of one device of each stage; a cache whose bytes are given has these at least."""
+        shares, size = super().measure(deployment), complete_options(deployment.request).kv_cache_memory_bytes
+        if not size:
+            return shares
+        return tuple(
+            share._replace(kv_cache_bytes=max(share.kv_cache_bytes, size - share.state_bytes)) for share in shares
+        )
+
+    def choose_utilization(self, options: Mapping[str, Any]) -> float:
+        chosen = VllmOptions(**options)
+        if chosen.kv_cache_memory_bytes:  # which takes the place of the share
+            return 1.0
+        default = 0.9 if chosen.minor < FIRST_092 else self.utilization
+        return float(options.get("gpu_memory_utilization", default))
+
+    def write_command(self, deployment: Deployment, name: str) -> str:
+        """`vllm serve`. Experts are divided among the tensor-parallel GPUs, and those of further replicas of the rest.
+
+        Source: engine/arg_utils.py.
+        """
+        request, parallel, utilization = deployment.request, deployment.parallel, deployment.device.utilization
+        options = request.options
+        keys, replicas = request.kv_dtype.keys.name, -(-parallel.ep // parallel.tp)
+        flags = {
+            "--tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
+            "--pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
+            "--data-parallel-size": replicas if replicas > 1 else None,
+            "--enable-expert-parallel": parallel.ep > 1,
+            "--max-model-len": request.context,
+            "--max-num-seqs": options.get("max_num_seqs") or request.batch,
+            "--kv-cache-dtype": keys if keys == "fp8" else None,
+            "--gpu-memory-utilization": None if utilization == self.utilization else utilization,
+            "--block-size": options.get("block_size"),
+            "--max-num-batched-tokens": options.get("max_num_batched_tokens"),
+            "--no-enable-prefix-caching": options.get("enable_prefix_caching") is False,
+            "--disable-hybrid-kv-cache-manager": options.get("disable_hybrid_kv_cache_manager"),
+            "--enforce-eager": options.get("enforce_eager"),
+            "--kv-cache-memory-bytes": options.get("kv_cache_memory_bytes"),
+            "--decode-context-parallel-size": options.get("decode_context_parallel_size"),
+            "--mm-encoder-tp-mode": options.get("mm_encoder_tp_mode"),
+            "--language-model-only": options.get("language_model_only"),
+            "--moe-backend": options.get("moe_backend"),
+        }
+        return join_command("vllm serve", name, flags)
+
+
+def add_mtp_layer(groups: Sequence[CacheGroup]) -> list[CacheGroup]:
+    """The same with one more layer that keeps all tokens: MTP layers attend like those."""
+    found = list(groups)
+    for i, group in enumerate(found):
+        if group.grows:
+            found[i] = group._replace(layers=group.layers + 1)
+            break
+    return found
+
+
+def widen(convolution: CacheGroup, n: int) -> CacheGroup:
+    """A convolution that keeps `n` more inputs."""
+    return convolution._replace(shapes=tuple((channels, width + n) for channels, width in convolution.shapes))
+
+
+VLLM = Vllm()

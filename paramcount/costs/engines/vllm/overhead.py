@@ -1,0 +1,98 @@
+"""What vLLM takes on a GPU beside weights and cache, item by item as its log names them.
+
+Peak activation is computed (activations.py). Non-torch memory and CUDA graphs are measured: what stands here are logged
+runs. Their spread is that of the answers "fits" and "does not fit".
+
+Sources, all with vLLM's debug log or its line "Actual usage is …": llm-d-incubation/llm-d-planner (0.11.0, H100: 0.13
+and, with TP=2, 0.54 GiB of non-torch memory), https://github.com/vllm-project/vllm/issues/13061 (0.7, RTX 4090, TP=2:
+0.25), https://github.com/vllm-project/vllm/issues/12124 (0.7, TP=2: 0.12), …/issues/13882 (0.7.3: 0.03),
+https://github.com/kolyangg/mlops-assignment (0.10.2, H100: 0.07), https://github.com/2215860382/VedioSifter (0.12.0:
+0.06), https://github.com/mrpid12org/imageworks (0.10.2: 0.02).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paramcount.costs.devices import Overhead
+from paramcount.costs.engines.vllm.activations import count_sampler, measure_forward
+from paramcount.costs.engines.vllm.options import VllmOptions, complete_options
+
+if TYPE_CHECKING:
+    from paramcount.costs.fit import Deployment
+
+MIB, GIB = 2**20, 2**30
+# {up to so many GPUs: (least, usual, most) MiB that CUDA libraries and NCCL take on each}
+NON_TORCH = {1: (20, 110, 400), 2: (120, 450, 900), 4: (200, 900, 1700), 8: (300, 1400, 2600), 10**6: (300, 1800, 3500)}
+# Graphs are counted in the memory that vLLM may use since 0.21 (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS).
+FIRST_COUNTING_GRAPHS = 21
+GRAPH_PER_LAYER = (0.02, 0.14, 0.5)  # (least, usual, most) MiB of a graph for each layer; at least 1 MiB a graph
+ACTIVATION_SPREAD = (0.9, 1.15)  # logged over computed peaks
+MAX_IMAGE_TOKENS = 16_384  # of one image, in the processors of Qwen2.5-VL, Qwen3-VL and Qwen3.5
+
+
+def estimate_overhead(deployment: Deployment, stage: int) -> Overhead:
+    """What vLLM takes on a GPU of a pipeline stage beside weights and cache."""
+    device = deployment.device
+    if device.overhead_bytes is not None:
+        return device.assume_overhead()
+    options = complete_options(deployment.request)
+    least, usual, most = 0, 0, 0
+    items = []
+    for name, (low, middle, high) in {
+        "peak activation": measure_activation(deployment, options, stage),
+        "non-torch memory": measure_non_torch(deployment.parallel.devices),
+        "CUDA graphs": measure_graphs(deployment, options),
+    }.items():
+        least, usual, most = least + low, usual + middle, most + high
+        if middle:
+            items.append((name, middle))
+    return Overhead(usual, least, most, tuple(items))
+
+
+def measure_activation(deployment: Deployment, options: VllmOptions, stage: int) -> tuple[int, int, int]:
+    """(least, usual, most) bytes of the profile run."""
+    parallel = deployment.parallel
+    peak = measure_forward(deployment.model, options.max_num_batched_tokens, parallel.tp, options.enforce_eager)
+    usual = peak.decoder
+    if stage == parallel.pp - 1:
+        usual = max(usual, count_sampler(peak, options.max_num_seqs, options.minor))
+    low, high = ACTIVATION_SPREAD
+    if not peak.encoder or options.language_model_only:
+        return round(low * usual), usual, round(high * usual)
+    # The encoder reads images of max_num_batched_tokens tokens, or the largest one, whose size is not in the config.
+    # What it hands on stays until the end.
+    text, tokens = usual, options.max_num_batched_tokens
+    largest = max(tokens, MAX_IMAGE_TOKENS)
+    least, usual, most = (
+        max(round(n / tokens * peak.encoder), text + round(n / tokens * peak.features))
+        for n in (tokens, largest if peak.merges else tokens, largest)
+    )
+    return round(low * least), usual, round(high * most)
+
+
+def measure_non_torch(devices: int) -> tuple[int, int, int]:
+    least, usual, most = next(sizes for n, sizes in NON_TORCH.items() if devices <= n)
+    return least * MIB, usual * MIB, most * MIB
+
+
+def measure_graphs(deployment: Deployment, options: VllmOptions) -> tuple[int, int, int]:
+    """(least, usual, most) bytes of the CUDA graphs that the budget includes."""
+    if options.enforce_eager or options.minor < FIRST_COUNTING_GRAPHS:
+        return 0, 0, 0
+    n = 2 * count_capture_sizes(options)
+    layers = deployment.shape.n_layers // deployment.parallel.pp
+    least, usual, most = (round(max(1.0, share * layers) * n * MIB) for share in GRAPH_PER_LAYER)
+    return least, usual, most
+
+
+def count_capture_sizes(options: VllmOptions) -> int:
+    """The number of batch sizes of which vLLM captures a graph: 1, 2, 4, multiples of 8, and of 16 from 256 on.
+
+    >>> count_capture_sizes(VllmOptions(max_num_seqs=256)), count_capture_sizes(VllmOptions(max_num_seqs=4))
+    (51, 4)
+    """
+    per_request = 1 + options.num_speculative_tokens
+    largest = options.max_cudagraph_capture_size or min(2 * options.max_num_seqs * per_request, 512)
+    sizes = [n for n in (1, 2, 4) if n <= largest]
+    return len(sizes) + len(range(8, min(largest + 1, 256), 8)) + len(range(256, largest + 1, 16))
