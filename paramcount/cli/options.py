@@ -141,25 +141,24 @@ def make_flag(name: str, help: str) -> click.Option:
 estimates_option = click.option(
     "--estimates", is_flag=True, help="Include models known only from third-party estimates, marked ~."
 )
-CHANGES = "Change a size or flag, for example n_layers=40; repeatable."
-DOWNLOAD = make_flag("--download", "Download a missing config.json from the Hugging Face Hub (needs the [hub] extra).")
+CHANGES = "Change a size or flag, such as n_layers=40; repeatable."
+DOWNLOAD = make_flag("--download", "Download a missing config.json from the Hub (needs the [hub] extra).")
 MODEL_OPTIONS = [
     click.Option(["--set", "changes"], metavar="SIZE=VALUE", multiple=True, help=CHANGES),
     make_flag("--strict", "Treat warnings as errors (exit code 2)."),
     DOWNLOAD,
 ]
-FILE_HELP = "Write to FILE; the extension selects the format."
-COLOUR_HELP = "Colour the output; auto: on a terminal."
+SHORT_FORMATS = ("csv", "markdown", "json", "latex")
+FORMAT_HELP = f"Select the format: {', '.join(FORMATS)}; short: {', '.join(f'--{name}' for name in SHORT_FORMATS)}."
+FILE_HELP = "Write to FILE; its extension selects the format."
+COLOUR_HELP = "Colour the output: auto (on a terminal), always or never."
 OUTPUT_OPTIONS = [
-    click.Option(
-        ["--format"], type=Choice(FORMATS), metavar="FORMAT", help=f"Select the format: {', '.join(FORMATS)}."
-    ),
-    *(
-        click.Option([f"--{name}", "flags"], flag_value=name, multiple=True, help=f"Short for --format {name}.")
-        for name in ("csv", "markdown", "json", "latex")
-    ),
+    click.Option(["--format"], type=Choice(FORMATS), metavar="FORMAT", help=FORMAT_HELP),
+    *(click.Option([f"--{name}", "flags"], flag_value=name, multiple=True, hidden=True) for name in SHORT_FORMATS),
     click.Option(["-o", "--output"], metavar="FILE", type=FilePath(), help=FILE_HELP),
-    click.Option(["--color"], type=Choice(["auto", "always", "never"]), default="auto", help=COLOUR_HELP),
+    click.Option(
+        ["--color"], type=Choice(["auto", "always", "never"]), metavar="WHEN", default="auto", help=COLOUR_HELP
+    ),
 ]
 
 
