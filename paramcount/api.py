@@ -799,7 +799,7 @@ def training(
 def draw(
     model: object, *, tokens: int | None = None, layer: int | None = None, **options: Unpack[LoadOptions]
 ) -> Drawing:
-    """A drawing of the forward pass to scale: every matrix is a rectangle, data blue and weights grey.
+    """A drawing of the forward pass to scale: every matrix is a rectangle, activations blue and weights grey.
 
     `tokens` is the input length: 1,024 by default, or the longest input that the model accepts. `layer` selects one
     layer of the decoder, from 0; by default identical layers are drawn once. A notebook displays the drawing;

@@ -398,7 +398,7 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
 @pytest.mark.parametrize(
     ("model", "claim", "note"),
     [
-        ("qwen3-0.6b", "0.75B", "= total 596,049,920 + tied LM head counted twice 155,582,464, rounded"),
+        ("qwen3-0.6b", "0.75B", "= total 596,049,920 plus tied LM head counted twice 155,582,464, rounded"),
         ("mixtral-8x7b", "12.9B", "= active 12,879,925,248, rounded"),
         (
             "llama-2-70b",
@@ -406,7 +406,7 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
             "rounded to the nearest 10 B; "
             "also published in github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
         ),
-        ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),
+        ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 plus legacy buffers 2,048"),
     ],
 )
 def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note: str) -> None:
@@ -488,22 +488,22 @@ def test_totals_that_do_not_fit_the_layers_and_d_model_are_unlikely() -> None:
     ((grade, text),) = find_doubts(params="11B", layers="60", d_model="6144", heads="48")
     assert grade == "unlikely"
     assert text.startswith(
-        "fewer than 5.3 parameters per layer × d_model² (60 × 6,144² = 2.26 B); none of the "
+        "fewer than 5.3 parameters per layer × d_model² (60 × 6,144² = 2.26B); none of the "
     )  # 12e9 / (60 · 6144²) = 5.298
     ((_, text),) = find_doubts(params="7B", layers="96", d_model="12288")
     assert text.startswith(
-        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0 B parameters in the query, "
+        "96 layers with d_model = 12,288 have at least 4 × 96 × 12,288² = 58.0B parameters in the query, "
         "output and two MLP matrices"
     )
     ((_, text),) = find_doubts(params="671B", layers="61", d_model="7168")
-    assert text.startswith("at least 213.9 parameters per layer × d_model² (61 × 7,168² = 3.13 B)") and text.endswith(
+    assert text.startswith("at least 213.9 parameters per layer × d_model² (61 × 7,168² = 3.13B)") and text.endswith(
         "; a mixture of experts may have more"
     )
     assert find_doubts(params="671B", layers="61", d_model="7168", experts="256") == []
     ((_, text),) = find_doubts(params="100M", d_model="768", layers="12", vocab="500,000")
-    assert text == "the token embedding of 500,000 × 768 = 384 M alone exceeds the total, unless it is factorised"
+    assert text == "the token embedding of 500,000 × 768 = 384M alone exceeds the total, unless it is factorised"
     ((_, text),) = find_doubts(params="7B", size_fp16="28 GB")
-    assert text == "size FP16 corresponds to 14.0 B values of 2 bytes"
+    assert text == "size FP16 corresponds to 14.0B values of 2 bytes"
     assert find_doubts(params="7B", size_fp16="14 GB") == find_doubts(params="124M", size_fp32="548 MB") == []
 
 

@@ -142,7 +142,7 @@ def test_ticks_of_a_log_scale_are_equidistant_decades() -> None:
 def test_a_model_has_a_second_bar_only_if_fewer_parameters_are_active() -> None:
     found = read_bars(plot(["gpt2-small", "deepseek-v3"]))
     assert len(found.bars) == 3
-    assert {"124 M", "671 B", "active 37.6 B"} <= set(found.texts)
+    assert {"124M", "671B", "active 37.6B"} <= set(found.texts)
     assert sum("active" in text for text in found.texts) == 1
 
 
@@ -187,7 +187,7 @@ def test_unverified_models_are_marked() -> None:
 
 def test_a_what_if_states_the_changes(run: Runner) -> None:
     assert run("compare", "gpt2-small", "--set", "n_layers=40", "--plot", "out.svg").code == 0
-    assert {"323 M", "changed to n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
+    assert {"323M", "changed to n_layers = 40"} <= set(read_bars(Path("out.svg").read_bytes()).texts)
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])

@@ -36,7 +36,7 @@ HEADER = (
 
 
 GPT2 = """\
-GPT-2 small   124,439,808 parameters (124 M)
+GPT-2 small   124,439,808 parameters (124M)
   matches reference implementation and published total
 embedding          38,597,376  31.0%  50,257 × 768
 position              786,432   0.6%  1,024 × 768

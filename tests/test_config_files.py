@@ -60,7 +60,7 @@ def test_a_file_or_a_directory_is_read(word: str, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as leaving:
         main([word])
     assert leaving.value.code == 0
-    assert "8,190,735,360 parameters (8.19 B) as built by Qwen3ForCausalLM" in " ".join(capsys.readouterr().out.split())
+    assert "8,190,735,360 parameters (8.19B) as built by Qwen3ForCausalLM" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_file_of_any_name_is_read() -> None:

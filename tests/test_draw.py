@@ -482,12 +482,12 @@ def test_long_matrices_are_truncated_and_the_legend_explains_it() -> None:
     drawing = draw_layer("llama-3.1-8b")
     assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token embedding", "LM head"}
     legend = [text.text for text in drawing.texts if text.role == "legend"]
-    assert legend[:3] == ["data", "weights", f"5,000 elements (1 px = {drawing.scale} elements)"]
-    assert {"truncated", "under 2 px, drawn as 2 px", "first 12 shown"} <= set(legend)
+    assert legend[:3] == ["activations", "weights", f"5,000 elements (1 px = {drawing.scale} elements)"]
+    assert {"shortened side", "under 2 px, drawn as 2 px", "first 12 shown"} <= set(legend)
     (rule,) = [frame for frame in drawing.frames if frame.role == "rule"]
     assert rule.width == pytest.approx(5000 / drawing.scale, abs=1 / 128)
     few = [text.text for text in draw_layer("gpt2-small", 0).texts if text.role == "legend"]
-    assert "truncated" not in few
+    assert "shortened side" not in few
 
 
 def test_edges_of_one_colour_have_the_same_size_and_every_inner_dimension_has_a_colour() -> None:

@@ -81,7 +81,7 @@ def test_the_assumed_overhead_alone_does_not_rule_a_model_out(run: Runner) -> No
     found = run("memory", "bert-base-uncased", "--memory", "1GB")
     assert found.code == 3
     text = " ".join(found.out.split())
-    assert "too close to call on 1 × device with 1.00 GB: 219 MB short, but the overhead of 1.00 GB is assumed" in text
+    assert "too close to call on one 1.00 GB device: 219 MB short, but the overhead of 1.00 GB is assumed" in text
     assert "the overhead leaves no memory to a GPU" in text
 
 
@@ -181,7 +181,7 @@ def test_the_source_follows_the_context_unless_it_is_given() -> None:
         (
             ["llama-3.1-70b", "--gpu", "h100"],
             [
-                "does not fit 1 × H100 SXM: needs 145 GB, 85.0 GB available; 59.8 GB short",
+                "does not fit on 1 × H100 SXM: needs 145 GB; 85.0 GB available; 59.8 GB short",
                 "minimum: 2 GPUs (TP=2)",
             ],
         ),

@@ -375,7 +375,7 @@ def test_gpu_hours_do_not_depend_on_the_number_of_gpus_and_days_do() -> None:
 def test_bounds_and_training_are_printed_with_their_assumptions(run: Runner) -> None:
     line = ["llama-3.1-8b", "--train-tokens", "15T", "--gpu", "8xH100", "--mfu", "0.5"]
     text = run("flops", *line).out
-    assert "training on 15.0 T tokens: 869 ZFLOPs; 6ND estimate: 723 ZFLOPs (17% too low)\n" in text
+    assert "training on 15.0T tokens: 869 ZFLOPs; 6ND estimate: 723 ZFLOPs (17% too low)\n" in text
     assert "  at an assumed MFU of 50% of 989 TFLOPs/s (BF16, dense):\n" in text
     assert "minimum time on 8 × H100 SXM: 3.35 TB/s, 989 TFLOPs/s (BF16, dense)\n" in text
     assert "  weights BF16; KV cache BF16; batch 1; causal mask excluded\n" in text

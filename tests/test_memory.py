@@ -167,7 +167,7 @@ def test_a_fit_says_what_is_left_and_what_would_fit(run: Runner) -> None:
     assert fit.longest_context == (24 * 10**9 - 34 * 10**8 - 16_060_522_496) // 131_072
     assert fit.largest_batch == (24 * 10**9 - 34 * 10**8 - 16_060_522_496) // (131_072 * 8192)
     found = run("memory", "llama-3.1-8b", "--memory", "24GB")
-    assert found.out.splitlines()[1] == "fits 1 × device with 24.0 GB: 5.87 GB free"
+    assert found.out.splitlines()[1] == "fits on one 24.0 GB device: 5.87 GB free"
 
 
 @pytest.mark.parametrize(

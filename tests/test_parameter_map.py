@@ -135,7 +135,7 @@ def test_the_title_the_total_the_active_parameters_and_the_legend_are_text() -> 
     assert [name for name in texts if name in pc.count("mixtral-8x7b").components] == [
         "embedding", "qkv", "output_projection", "router", "experts", "norm", "lm_head",
     ]  # fmt: skip
-    assert "45.1 B · 96.6 %" in texts
+    assert "45.1B · 96.6 %" in texts
 
 
 def test_a_change_is_stated() -> None:

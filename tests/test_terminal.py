@@ -46,7 +46,7 @@ def _on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_on_a_terminal")
 def test_totals_are_bold_arithmetic_is_dim_and_mismatches_are_red(run: Runner) -> None:
     shown = run("qwen2.5-32b").out
-    assert shown.startswith("\x1b[1mQwen2.5 32B\x1b[0m   \x1b[1m32,763,876,352 parameters (32.8 B)\x1b[0m\n")
+    assert shown.startswith("\x1b[1mQwen2.5 32B\x1b[0m   \x1b[1m32,763,876,352 parameters (32.8B)\x1b[0m\n")
     assert (
         "and published total, \x1b[31mdiffers from published\x1b[0m\n  \x1b[31m32.5B, non_embedding 31.0B\x1b[0m\n"
         in shown

@@ -161,7 +161,7 @@ def test_the_text_states_the_flops_of_a_layer_and_of_the_pass(run: Runner) -> No
     text = run("trace", "gpt2-small", "--tokens", "5").out
     assert f"h.{{layer}}   0–11; {layer:,} FLOPs each" in text
     total = 12 * layer + 2 * d * 50_257
-    assert f"FLOPs: {total:,} (matrix products, 2 per multiply-add)" in text
+    assert f"FLOPs: {total:,} (matmuls, 2 per multiply-add)" in text
     rows = csv.DictReader(io.StringIO(run("trace", "gpt2-small", "--tokens", "5", "--csv").out))
     assert sum(int(row["flops"] or 0) for row in rows) == total
 

@@ -235,9 +235,9 @@ def test_more_parallelism_or_recomputation_never_takes_more(model: str) -> None:
 def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(run: Runner) -> None:
     line = ["llama-3.1-8b", "--fsdp", "8", "--checkpointing", "full", "--gpu", "8xH100"]
     text = run("training", *line).out
-    assert "fits 8 × H100 SXM: " in text
+    assert "fits on 8 × H100 SXM: " in text
     assert "8,030,261,248 parameters × 2 bytes (BF16), 1/8 on each GPU" in text
-    assert "1.00 GB overhead (assumed) included" in text
+    assert "1.00 GB of it assumed overhead" in text
     assert max(map(len, text.splitlines())) <= 80
 
 

@@ -327,7 +327,8 @@ def test_an_index_is_explained_by_its_names_and_its_size(run: Runner, tmp_path: 
         "124439808",
     )
     output = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
-    assert "137,022,720 values according to the tensor names = total 124,439,808 + legacy buffers 12,582,912" in output
+    equation = "137,022,720 values according to the tensor names = total 124,439,808 plus legacy buffers 12,582,912"
+    assert equation in output
     assert f"total_size {total_bytes(tensors):,} = " in output
 
 
@@ -377,7 +378,7 @@ def test_the_command_shows_the_sum_with_its_arithmetic_and_the_bytes(run: Runner
     assert (done.code, done.err) == (0, "")
     text = "".join(done.out.split())  # a long path breaks the line
     assert text.startswith(
-        f"{gpt2}: 137,022,720 values = total 124,439,808 + legacy buffers 12,582,912 total 124,439,808 ".replace(
+        f"{gpt2}: 137,022,720 values = total 124,439,808 plus legacy buffers 12,582,912 total 124,439,808 ".replace(
             " ", ""
         )
     )

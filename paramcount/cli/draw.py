@@ -28,8 +28,8 @@ def command(
     Activations are filled blue, weights grey. Edges of the same colour have the same size. Identical layers are drawn
     once.
 
-    With --animate, a token passes the steps of one layer in ten seconds. Each step is marked in the drawing and
-    explained below it. The layer is the first one of the commonest kind, unless --layer selects another.
+    With --animate, a token moves through the steps of one layer in ten seconds. Each step is marked in the drawing and
+    explained below it. The layer is the first one of the most common kind, unless --layer selects another.
     """
     if animate is not None:
         if output is not None:

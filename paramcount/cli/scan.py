@@ -26,7 +26,7 @@ MOST_JOBS = 512
 @define_command("scan", ".")
 @click.argument("folder", metavar="DIR", type=FilePath())
 @column_options
-@number_option("--jobs", help="Use N processes, and print the rate and the commonest errors.")
+@number_option("--jobs", help="Use N processes, and print the rate and the most common errors.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors (exit code 1).")
 def command(
     request: CommandRequest, folder: str, columns: str | None, sort: str | None, jobs: int | None, strict: bool
@@ -74,7 +74,7 @@ def command(
 
 
 def print_statistics(scan: Scan, seconds: float) -> None:
-    """Print on stderr the rate of a scan, the share of configs that cannot be counted, and the commonest reasons."""
+    """Print on stderr the rate of a scan, the share of configs that cannot be counted, and the most common reasons."""
     n_errors = len(scan.errors)
     n_configs = n_errors + len(scan.rows)
     rate = f"{n_configs:,} configs in {seconds:.1f} s ({n_configs / max(seconds, 1e-9):,.0f} per second)"

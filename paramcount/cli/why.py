@@ -280,10 +280,10 @@ def format_signed(n: int) -> str:
 
 
 def format_figure(figure: str) -> str:
-    """A published figure with grouped digits and a space before the unit.
+    """A published figure with grouped digits and no space before the unit.
 
-    >>> format_figure("~1.04T"), format_figure("137022720")
-    ('1.04 T', '137,022,720')
+    >>> format_figure("~1.04 T"), format_figure("137022720")
+    ('1.04T', '137,022,720')
     """
     text = figure.strip("~≈ ").upper()
-    return f"{int(text):,}" if text.isdecimal() else re.sub(r"\s*([KMBGT])$", r" \1", text)
+    return f"{int(text):,}" if text.isdecimal() else re.sub(r"\s+([KMBGT])$", r"\1", text)

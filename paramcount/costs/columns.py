@@ -48,7 +48,7 @@ RESOURCES = (
     ),
     TableField(
         "flops_per_token", "integer", "FLOPs",
-        f"Matrix products of one decoded token at a context of {DEFAULT_CONTEXT:,} or the model's longest; none if the "
+        f"Matmuls of one decoded token at a context of {DEFAULT_CONTEXT:,} or the model's longest; none if the "
         "model decodes no tokens.",
         count_flops, f"FLOPs/token at {DEFAULT_CONTEXT:,}", lambda value: "–" if value is None else format_flops(value),
     ),

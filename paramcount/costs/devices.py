@@ -96,7 +96,7 @@ def make_device(
         check_size("ram", ram_bytes, limit=10**18)
     if gpu is None:
         size = check_size("memory", memory_bytes, limit=10**18)
-        name = f"device with {format_bytes(size)}"
+        name = f"{format_bytes(size)} device"
         return 1, Device(name, size, overhead_bytes, utilization, ram_bytes=ram_bytes)
     number, name = parse_devices(gpu, where="gpu")
     found = find_gpu(name)

@@ -16,13 +16,14 @@ MOST_LINES = 16  # of devices, which llama.cpp has at most
 
 
 def describe_verdict(fit: Fit | TrainingFit, devices: str, capacity: str) -> str:
-    """The first line: "fits 1 × RTX 4090: 7.62 GB free"."""
+    """The first line: "fits on 1 × RTX 4090: 7.12 GB free"."""
     each = describe_each(fit)
     margin = f"{format_bytes(abs(fit.free_bytes))} {'free' if fit.free_bytes >= 0 else 'short'}{each}"
     if fit.verdict == FITS:
-        return f"fits {devices}: {margin}"
+        return f"fits on {devices}: {margin}"
     if fit.verdict == DOES_NOT_FIT:
-        return f"does not fit {devices}: needs {format_bytes(fit.needed_bytes)}{each}, {capacity} available; {margin}"
+        needs = f"needs {format_bytes(fit.needed_bytes)}{each}"
+        return f"does not fit on {devices}: {needs}; {capacity} available; {margin}"
     if isinstance(fit, Fit) and fit.overhead_items:  # it is computed, with a spread
         more = f"take {format_bytes(fit.margin_bytes)} more" if fit.free_bytes >= 0 else "take less"
         return f"too close to call on {devices}: {margin}, but the overhead may {more}"
@@ -30,6 +31,13 @@ def describe_verdict(fit: Fit | TrainingFit, devices: str, capacity: str) -> str
     if -fit.free_bytes >= fit.margin_bytes:
         reason = f"but the overhead of {format_bytes(fit.overhead_bytes)} is assumed"
     return f"too close to call on {devices}: {margin}, {reason}"
+
+
+def describe_devices(fit: Fit | TrainingFit) -> str:
+    """Such as "8 × H100 SXM" or "one 25.8 GB device"."""
+    if not fit.device.endswith(" device"):
+        return f"{fit.devices:,} × {fit.device}"
+    return f"{fit.devices:,} {fit.device}s" if fit.devices > 1 else f"one {fit.device}"
 
 
 def describe_margin(fit: Fit | TrainingFit) -> str:
@@ -83,7 +91,7 @@ def describe_minimum(fit: Fit) -> str:
         return "more GPUs do not help"
     if fit.fewest_devices is None:
         usable = int(fit.memory_bytes * fit.utilization) - fit.overhead_bytes
-        more = f"more than {fit.most_devices:,} GPUs needed"
+        more = f"needs more than {fit.most_devices:,} GPUs"
         return more if usable > fit.margin_bytes else "the overhead leaves no memory to a GPU"
     layout = f" ({fit.fewest_parallelism})" if fit.fewest_parallelism else ""
     return f"minimum: {fit.fewest_devices:,} GPU{'s' if fit.fewest_devices > 1 else ''}{layout}"

@@ -7,8 +7,8 @@ from paramcount.costs.roofline import Bound
 from paramcount.output.numbers import format_bytes, format_scaled
 from paramcount.output.tables import Column, Table
 
-UNITS = (("YFLOPs", 10**24), ("ZFLOPs", 10**21), ("EFLOPs", 10**18), ("PFLOPs", 10**15), ("TFLOPs", 10**12),
-         ("GFLOPs", 10**9), ("MFLOPs", 10**6))  # fmt: skip
+UNITS = ((" YFLOPs", 10**24), (" ZFLOPs", 10**21), (" EFLOPs", 10**18), (" PFLOPs", 10**15), (" TFLOPs", 10**12),
+         (" GFLOPs", 10**9), (" MFLOPs", 10**6))  # fmt: skip
 
 TOKENS = (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3))
 OPERATIONS = (("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
@@ -152,7 +152,7 @@ def format_time(seconds: float) -> str:
     >>> format_time(0.00513), format_time(75.2)
     ('5.13 ms', '75.2 s')
     """
-    return format_scaled(round(seconds * 10**9), (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1)))
+    return format_scaled(round(seconds * 10**9), ((" s", 10**9), (" ms", 10**6), (" µs", 10**3), (" ns", 1)))
 
 
 def format_amount(amount: float) -> str:

@@ -6,6 +6,7 @@ from paramcount.costs.caches import count_source
 from paramcount.costs.fit import Fit
 from paramcount.costs.memory import Memory
 from paramcount.costs.render_fit import (
+    describe_devices,
     describe_each,
     describe_minimum,
     describe_options,
@@ -116,7 +117,7 @@ def describe_fit(memory: Memory) -> list[str]:
     fit = memory.fit
     if fit is None:
         return []
-    devices = f"{fit.devices} × {fit.device}" + (f" ({fit.parallelism})" if fit.parallelism else "")
+    devices = describe_devices(fit) + (f" ({fit.parallelism})" if fit.parallelism else "")
     fullest = fit.fullest
     terms = [f"{format_bytes(fullest.weights_bytes)} weights ({inline_label(memory.dtype)}{describe_mmproj(memory)})"]
     if fullest.kv_cache_bytes:

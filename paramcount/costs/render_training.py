@@ -5,7 +5,7 @@ from __future__ import annotations
 from paramcount.costs.adapters import NAMES
 from paramcount.costs.devices import DOES_NOT_FIT
 from paramcount.costs.optimizers import OPTIMIZERS
-from paramcount.costs.render_fit import describe_each, describe_suggestions, describe_verdict
+from paramcount.costs.render_fit import describe_devices, describe_each, describe_suggestions, describe_verdict
 from paramcount.costs.training import Training
 from paramcount.costs.training_formulas import describe_offload
 from paramcount.costs.training_setup import PLAIN_WEIGHTS, PRECISIONS, Setup
@@ -75,12 +75,12 @@ def describe_fit(training: Training) -> list[str]:
     batch = "no micro-batch fits"
     if fit.largest_batch != 0:
         batch = f"largest micro-batch {'unlimited' if fit.largest_batch is None else format(fit.largest_batch, ',')}"
-    needed = f"needs {format_bytes(fit.needed_bytes)}{describe_each(fit)}, {capacity} available; "
-    overhead = f"{format_bytes(fit.overhead_bytes)} overhead (assumed) included; {batch}"
+    overhead = f"{format_bytes(fit.overhead_bytes)} of it assumed overhead"
+    needed = f"needs {format_bytes(fit.needed_bytes)}{describe_each(fit)}, {overhead}; {capacity} available; {batch}"
     helps = describe_suggestions(fit.suggestions)
     return [
-        describe_verdict(fit, f"{fit.devices:,} × {fit.device}", capacity),
-        overhead if fit.verdict == DOES_NOT_FIT else needed + overhead,  # which says what it needs
+        describe_verdict(fit, describe_devices(fit), capacity),
+        f"{overhead}; {batch}" if fit.verdict == DOES_NOT_FIT else needed,  # the verdict says what it needs
         *([helps] if helps else []),
     ]
 

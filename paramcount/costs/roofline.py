@@ -1,4 +1,4 @@
-"""What a GPU's data sheet allows: the least time of a decoding step and of a prompt, and the time of training.
+"""What a GPU's data sheet allows: the minimum time of a decoding step and of a prompt, and the time of training.
 
 A bound is the larger of two times: that of reading every byte once at the memory's full bandwidth, and that of the
 multiply-adds at the dense peak. It leaves out element-wise work, communication and everything a program does besides.
@@ -29,7 +29,7 @@ RATES: Mapping[str, tuple[str, ...]] = {
 
 
 class Bound(NamedTuple):
-    """The least time of one step."""
+    """The minimum time of one step."""
 
     weights_bytes: int  # that it reads on all GPUs together
     cache_bytes: int

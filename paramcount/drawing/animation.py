@@ -1,4 +1,4 @@
-"""A film of one layer: a token passes its steps in ten seconds. Each step is marked in the drawing of the layer."""
+"""A film of one layer: a token moves through its steps in ten seconds, each marked in the drawing of the layer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Film(NamedTuple):
 
 
 def make_film(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Film:
-    """The film of one layer, by default the first one of the commonest kind.
+    """The film of one layer, by default the first one of the most common kind.
 
     Raises: ParamcountError for a layer that does not exist, or that is too large.
     """

@@ -85,7 +85,7 @@ def place_bars(rows: Sequence[Row]) -> tuple[list[BarLine], list[Bar], float]:
     >>> from paramcount.views.compare import make_rows
     >>> from paramcount.loading import select_models
     >>> [bar.label for bar in place_bars(make_rows(select_models(["gpt2-small", "mixtral-8x7b"])))[1]]
-    ['124 M', '46.7 B', 'active 12.9 B']
+    ['124M', '46.7B', 'active 12.9B']
     """
     lines, bars, top = [], [], MODEL_GAP
     for row in rows:
@@ -130,7 +130,7 @@ def make_linear_axis(sums: Sequence[int]) -> BarAxis:
     """A linear axis from 0, with round ticks.
 
     >>> [text for _, text in make_linear_axis([46_702_792_704]).ticks]
-    ['0', '10 B', '20 B', '30 B', '40 B', '50 B']
+    ['0', '10B', '20B', '30B', '40B', '50B']
     """
     end = max((*sums, 1))
     step = 10 ** (len(str(end)) - 1)
@@ -144,7 +144,7 @@ def make_log_axis(sums: Sequence[int]) -> BarAxis:
     """A logarithmic axis that starts below the smallest sum.
 
     >>> [text for _, text in make_log_axis([124_439_808, 46_702_792_704]).ticks]
-    ['10 M', '100 M', '1 B', '10 B', '100 B']
+    ['10M', '100M', '1B', '10B', '100B']
     """
     positive = [n for n in sums if n > 0] or [1]
     first = len(str(min(positive))) - 1
@@ -161,12 +161,12 @@ def format_tick(n: int) -> str:
     """A tick label with its unit.
 
     >>> format_tick(500_000_000), format_tick(1_500_000_000_000), format_tick(0)
-    ('500 M', '1.5 T', '0')
+    ('500M', '1.5T', '0')
     """
     unit, digits = next((unit, digits) for unit, digits in reversed(UNITS) if n >= 10**digits or not digits)
     whole, rest = divmod(n, 10**digits)
     decimals = str(rest).rjust(digits, "0").rstrip("0") if rest else ""
-    return f"{whole:,}{'.' if decimals else ''}{decimals} {unit}".rstrip()
+    return f"{whole:,}{'.' if decimals else ''}{decimals}{unit}"
 
 
 def _make_figure(rows: Sequence[Row], scale: Scale, *, has_outlines: bool) -> Figure:

@@ -174,11 +174,11 @@ def make_legend(body: Group, scale: float, has_colours: bool) -> Group:
     per = f"1 px = {scale:g} element{'s' if scale > 1 else ''}" if scale >= 1 else f"{1 / scale:g} px = 1 element"
     marks = body.rectangles
     entries = [
-        ("data", 16.0, "data", True),
+        ("data", 16.0, "activations", True),
         ("weight", 16.0, "weights", True),
         ("rule", snap(n / scale), f"{n:,} elements ({per})", True),
         ("edges", 16.0, "same colour = same dimension", has_colours),
-        ("break", 20.0, "truncated", any(r.broken for r in marks)),
+        ("break", 20.0, "shortened side", any(r.broken for r in marks)),
         ("thin", THINNEST, f"under {THINNEST:g} px, drawn as {THINNEST:g} px", any(r.thin for r in marks)),
         ("unknown", 16.0, "size depends on the input", any(r.unknown for r in marks)),
         ("stack", 16.0, f"first {CARDS} shown", any(r.copies > CARDS for r in marks)),

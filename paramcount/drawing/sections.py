@@ -88,9 +88,9 @@ def select_layer(sections: Sequence[DrawnSection], layer: int, where: str) -> li
 
 
 def choose_layer(sections: Sequence[DrawnSection], where: str) -> int:
-    """The first layer of the commonest kind. Raises: ParamcountError if there are no layers."""
-    commonest = max(list_layer_kinds(sections, where), key=lambda section: section.times)
-    return commonest.runs[0][0]
+    """The first layer of the most common kind. Raises: ParamcountError if there are no layers."""
+    most_common = max(list_layer_kinds(sections, where), key=lambda section: section.times)
+    return most_common.runs[0][0]
 
 
 def list_layer_kinds(sections: Sequence[DrawnSection], where: str) -> list[DrawnSection]:

@@ -149,7 +149,7 @@ class Drawing(NamedTuple):
     frames: tuple[Frame, ...]
     places: tuple[Place, ...]
     colours: dict[int, int]  # {dimension: index of its colour}
-    words: tuple[str, ...]  # the matrix products as text, for screen readers
+    words: tuple[str, ...]  # the matmuls as text, for screen readers
 
     def svg(self, id: str = "drawing") -> str:
         """The drawing as an SVG element. `id` is the prefix of the ids in it, unique per page."""

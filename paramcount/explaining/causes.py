@@ -22,7 +22,8 @@ from paramcount.sizes.derivations import change_class
 
 # The names of causes and of their items, in `why` for published figures and for files.
 TOKEN_EMBEDDING, LM_HEAD = "token embedding", "LM head"
-ONE_EMBEDDING, BOTH_EMBEDDINGS = "input or output embedding", "input and output embedding"
+ONE_EMBEDDING = "one embedding matrix (input or LM head)"  # which have the same size
+BOTH_EMBEDDINGS = "both embedding matrices (input and LM head)"
 TIED_HEAD = "tied LM head counted twice"
 HEAD_LAYERS = "layers in front of the LM head"
 POSITION_EMBEDDING, OTHER_EMBEDDINGS = "position embedding", "other embeddings"
@@ -144,7 +145,7 @@ def find_embeddings(tensors: Sequence[TensorRow]) -> Iterator[CauseCandidate]:
     outputs = CauseCandidate(LM_HEAD, -1, (("", head),), make_claims(head, "embeddings"))
     claims = inputs.claims | outputs.claims
     if count_elements(embedding) == count_elements(head):
-        yield outputs._replace(name=ONE_EMBEDDING, claims=claims, note="same size")
+        yield outputs._replace(name=ONE_EMBEDDING, claims=claims)
     else:
         yield from (inputs, outputs)
     if embedding and head:

@@ -52,16 +52,16 @@ class Account:
 
     @property
     def terms(self) -> str:
-        """The causes as signed terms: "− input or output embedding 579,133,440 (same size)"."""
+        """The causes as terms: "minus one embedding matrix (input or LM head) 579,133,440"."""
         return ", or ".join(format_causes(causes) for causes in (self.causes, *self.also))
 
 
 def format_causes(causes: Iterable[Cause]) -> str:
-    """Causes as signed terms: "+ tied LM head counted twice 617,558,016 − biases 7,077,888"."""
+    """Causes as terms: "plus tied LM head counted twice 617,558,016 minus biases 7,077,888"."""
     terms = []
     for cause in causes:
         note = f" ({cause.note})" if cause.note else ""
-        terms.append(f"{'+' if cause.units > 0 else '−'} {cause.name} {abs(cause.units):,}{note}")
+        terms.append(f"{'plus' if cause.units > 0 else 'minus'} {cause.name} {abs(cause.units):,}{note}")
     return " ".join(terms)
 
 
@@ -98,12 +98,12 @@ class Why:
 
 
 def render_terms(account: Account) -> str:
-    """A sum without the value of the base count: "total − buffers 12,582,912"."""
+    """A sum without the value of the base count: "total minus buffers 12,582,912"."""
     return f"{account.base} {account.terms}".rstrip()
 
 
 def render_equation(account: Account) -> str:
-    """A sum with all values: "total 124,439,808 + buffers 12,582,912"."""
+    """A sum with all values: "total 124,439,808 plus buffers 12,582,912"."""
     return f"{account.base} {account.count:,} {account.terms}".rstrip()
 
 

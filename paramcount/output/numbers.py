@@ -79,7 +79,7 @@ def format_count(count: int) -> str:
     """A count with three significant digits and a unit.
 
     >>> format_count(124439808), format_count(8030261248), format_count(1536), format_count(671026404352)
-    ('124 M', '8.03 B', '1.54 K', '671 B')
+    ('124M', '8.03B', '1.54K', '671B')
     """
     return format_scaled(count, COUNT_UNITS)
 
@@ -92,7 +92,7 @@ def format_bytes(count: int) -> str:
     """
     if count < 1000:
         return f"{count} B"
-    return format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)))
+    return format_scaled(count, ((" TB", 10**12), (" GB", 10**9), (" MB", 10**6), (" kB", 10**3)))
 
 
 def format_binary_bytes(count: int) -> str:
@@ -103,15 +103,15 @@ def format_binary_bytes(count: int) -> str:
     """
     if count < 1024:
         return f"{count} B"
-    return format_scaled(count, (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)))
+    return format_scaled(count, ((" TiB", 2**40), (" GiB", 2**30), (" MiB", 2**20), (" KiB", 2**10)))
 
 
 def format_scaled(count: int, units: Sequence[tuple[str, int]], digits: int = 3) -> str:
     """A count with so many significant digits, or all of those before the point, in the largest unit that does not
-    exceed it. `units`: largest first.
+    exceed it. `units`: largest first, with the space before them, if any.
 
     >>> [format_scaled(n, COUNT_UNITS, 2) for n in (7_439_808, 852_282_624, 999_700_000, 3416)]
-    ['7.4 M', '852 M', '1.0 B', '3.4 K']
+    ['7.4M', '852M', '1.0B', '3.4K']
     """
     i = next((i for i, (_, size) in enumerate(units) if count >= size), None)
     if i is None:
@@ -121,11 +121,11 @@ def format_scaled(count: int, units: Sequence[tuple[str, int]], digits: int = 3)
         rounded = (count * 10**decimals * 2 + size) // (2 * size)
         if rounded < 10**digits:
             break
-    if rounded >= 1000 and i:  # 999.9 M is 1.00 B
+    if rounded >= 1000 and i:  # 999.9M is 1.00B
         unit, rounded, decimals = units[i - 1][0], 10 ** (digits - 1), digits - 1
     text = str(rounded).rjust(decimals + 1, "0")
     whole, fraction = text[: len(text) - decimals], text[len(text) - decimals :]
-    return f"{whole}.{fraction} {unit}" if fraction else f"{whole} {unit}"
+    return f"{whole}.{fraction}{unit}" if fraction else f"{whole}{unit}"
 
 
 def format_share(n: int, total: int) -> str:

@@ -30,7 +30,7 @@ MAX_LABELS = 3  # steps in a footnote
 
 
 def format_product(product: Product) -> str:
-    """A matrix product with its inner dimension marked.
+    """A matmul with its inner dimension marked.
 
     >>> format_product(Product((5, 768), (768, 64), (5, 64)))
     '[5, ‹768›] · [‹768›, 64] = [5, 64]'
@@ -206,7 +206,7 @@ def describe_named_sizes(trace: Trace) -> Iterator[str]:
 def describe_flops(trace: Trace) -> Iterator[str]:
     """The FLOPs of the pass, or why they are unknown."""
     if trace.flops is not None:
-        yield f"FLOPs: {trace.flops:,} (matrix products, 2 per multiply-add)"
+        yield f"FLOPs: {trace.flops:,} (matmuls, 2 per multiply-add)"
         return
     labels = list(dict.fromkeys(step.op for step in trace.steps if step.note == NOT_DESCRIBED))
     if not labels:

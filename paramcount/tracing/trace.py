@@ -40,7 +40,7 @@ class Scope(NamedTuple):
 
 
 class Product(NamedTuple):
-    """One matrix product: left · right = out."""
+    """One matmul: left · right = out."""
 
     left: Shape
     right: Shape
@@ -74,7 +74,7 @@ class Step(NamedTuple):
     reads_only_lengths: bool = False  # of its inputs
     mask: Band | None = None  # if it applies one
     state: tuple[Shape, ...] = ()  # recurrent state, whose size does not depend on the number of tokens
-    # Of its matrix products in one layer, for the rows of all experts together; None if a size depends on the input.
+    # Of its matmuls in one layer, for the rows of all experts together; None if a size depends on the input.
     multiply_adds: int | None = 0
     visible_multiply_adds: int | None = 0  # without the pairs of a query and a key that a mask hides
     # Elements of its output in one layer, if it computes them without products; None if a size depends on the input.
@@ -87,7 +87,7 @@ class Step(NamedTuple):
 
     @property
     def flops(self) -> int | None:
-        """FLOPs of its matrix products in all layers, 2 per multiply-add; None if a size depends on the input."""
+        """FLOPs of its matmuls in all layers, 2 per multiply-add; None if a size depends on the input."""
         return None if self.multiply_adds is None else 2 * self.multiply_adds * count_layers(self)
 
     @property
@@ -175,7 +175,7 @@ class Trace(NamedTuple):
 
     @property
     def flops(self) -> int | None:
-        """FLOPs of all matrix products and convolutions: 2 per multiply-add. None if a size depends on the input, or if
+        """FLOPs of all matmuls and convolutions: 2 per multiply-add. None if a size depends on the input, or if
         a step is not described.
 
         Every expert runs for the tokens routed to it; attention runs over all pairs of a query and a visible or masked

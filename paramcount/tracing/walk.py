@@ -1,4 +1,4 @@
-"""Walks a forward pass and records its steps: sizes become numbers, and attention becomes its matrix products."""
+"""Walks a forward pass and records its steps: sizes become numbers, and attention becomes its matmuls."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class Walk(Shapes):
         )
 
     def count_work(self, data: Data, place: TracePlace) -> dict[str, int | None]:
-        """Multiply-adds of an operation's matrix products in one layer, or the elements that it computes without them;
+        """Multiply-adds of an operation's matmuls in one layer, or the elements that it computes without them;
         None if they are unknown."""
         operation = data.operation
         if isinstance(operation, Undescribed) or self.has_unknown_prompt:  # whose rows have no number

@@ -141,7 +141,7 @@ def test_it_says_what_the_count_says(browser: Browser, pages: dict[str, Path]) -
     open_page(browser, pages["one.html"])
     assert browser.value("document.title") == "DeepSeek-V3 · paramcount report"
     assert browser.value("document.querySelector('h1').innerText") == "DeepSeek-V3"
-    assert browser.value("document.querySelector('.total').innerText") == "671,026,404,352 parameters (671 B)"
+    assert browser.value("document.querySelector('.total').innerText") == "671,026,404,352 parameters (671B)"
     router = "[...document.querySelectorAll('tr')].find(row => row.innerText.startsWith('router')).innerText"
     assert browser.value(router).split() == [
         "router", "106,430,464", "0.0%", "106,430,464", "58", "×", "256", "×", "7,168",

@@ -81,7 +81,7 @@ export function Change({ data, state, go }) {
               set={(value) => setSize(i, value)}
             />
           ))}
-          <h3>Settings of the structure</h3>
+          <h3>Architecture flags</h3>
           <dl class="pairs">
             {Object.entries(structure.structure).map(([path, value]) => (
               <><dt key={path}>{path}</dt><dd>{value}</dd></>
@@ -240,8 +240,8 @@ function Fits({ data, structure, values, context, chosen, choose }) {
   const fewest = fitGpus(structure, values, context, BigInt(gpu.usable));
   return (
     <p>
-      BF16 weights and one sequence of {formatCount(context)} tokens fit{" "}
-      <b>{fewest === null ? "on more than 8" : `on ${fewest}`} × </b>
+      BF16 weights and one sequence of {formatCount(context)} tokens{" "}
+      <b>{fewest === null ? "need more than 8 GPUs (tensor parallel)" : `fit on ${fewest} ×`} </b>
       <select aria-label="GPU" value={gpu.name} onChange={(event) => choose(event.target.value)}>
         {data.gpus.map(({ name }) => <option key={name}>{name}</option>)}
       </select>{" "}

@@ -65,7 +65,7 @@ function Charts({ data, models, counts, present }) {
   return (
     <div class="charts">
       <Chart
-        label="Parameters in all, and active for one token"
+        label="Total parameters, and those active for one token"
         of={of}
         make={() => ({
           marginLeft: left,

@@ -35,7 +35,7 @@ function Drawing({ data, model, steps, chosen, choose }) {
     <div>
       <p>
         <label><input type="checkbox" checked={isFitted} onChange={() => fit(!isFitted)} /> Fit to width.</label>{" "}
-        Matrices are to scale, {model.drawing.scale} elements per pixel: data blue, weights grey. A gap is where a side is truncated.
+        Matrices are to scale, {model.drawing.scale} elements per pixel. Blue: activations; grey: weights; a break marks a shortened side.
       </p>
       <div class="sheet" ref={sheet}>
         <svg class={isFitted ? "drawing fitted" : "drawing"} width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="group" aria-label={`Forward pass of ${model.name}`}>
@@ -101,7 +101,7 @@ function Details({ data, model, step, steps, choose }) {
         <dt>FLOPs</dt>
         <dd>
           {step.flops === null ? "depend on the input"
-            : step.flops === 0n ? "no matrix product"
+            : step.flops === 0n ? "no matmul"
               : `2 · ${formatCount(step.products)}${times > 1n ? ` · ${formatCount(times)} layers` : ""} = ${formatCount(step.flops)} (${formatShort(step.flops)})`}
         </dd>
         {step.reads.length > 0 && (

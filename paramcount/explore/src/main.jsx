@@ -51,8 +51,8 @@ function App({ data }) {
         <Page key={state.view} data={data} state={state} go={go} />
       </main>
       <footer>
-        paramcount {data.version}. Exact counts of {data.models.length.toLocaleString("en")} models, as their reference
-        implementation has them.
+        paramcount {data.version}. Exact counts of {data.models.length.toLocaleString("en")} models, matching the reference
+        implementation.
       </footer>
     </>
   );
