@@ -187,7 +187,9 @@ def measure_memory(
         source=source,
         options=engine_options or {},
     )
-    request = rules.apply_options(request, has_context=context is not None)._replace(device=device)
+    total = device.memory_bytes * (parallel or Parallelism()).devices if device else 0
+    request = rules.apply_options(request, has_context=context is not None, memory_bytes=total, limit=limit)
+    request = request._replace(device=device)
     length = request.context
     inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)
@@ -203,7 +205,7 @@ def measure_memory(
             device = device._replace(utilization=rules.choose_utilization(request.options))
         deployment = deployment._replace(device=device)
         fit = measure_fit(deployment)
-        is_gguf = engine == "llama.cpp" or bool(format.mix)
+        is_gguf = rules.splits_layers or bool(format.mix)
 
         def store(name: str) -> StoredRows:
             return store_model(model, parse_weight_format(name), chosen)

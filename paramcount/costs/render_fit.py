@@ -105,5 +105,8 @@ def describe_suggestions(suggestions: Sequence[Suggestion]) -> str:
 
 def describe_options(suggestion: Suggestion) -> str:
     """The options of the command line: "--kv-dtype fp8 --batch 8"."""
+    if "engine_options" in suggestion.options:
+        added = dict(suggestion.options["engine_options"].items())  # type: ignore[attr-defined]
+        return " ".join(f"--engine-option {name}={value}" for name, value in added.items())
     flags = ((f"--{name.replace('_', '-')}", value) for name, value in suggestion.options.items())
     return " ".join(flag if value is True else f"{flag} {value}" for flag, value in flags)

@@ -37,6 +37,8 @@ def list_suggestions(fit: Fit, deployment: Deployment, store: Store, *, is_gguf:
         combined = combine(deployment.request.batch, kv_dtype, dtypes)
         tried = (attempt(deployment, options, store) for options in combined)
         found = [suggestion for suggestion in tried if suggestion][:1]
+    offloads = ({"engine_options": options} for options in deployment.engine.list_offloads(deployment))
+    found += [suggestion for options in offloads if (suggestion := attempt(deployment, options, store))]
     return (*found, *suggest_devices(deployment))
 
 
@@ -73,6 +75,9 @@ def attempt(deployment: Deployment, options: Mapping[str, object], store: Store)
 def change(deployment: Deployment, options: Mapping[str, Any], store: Store) -> Deployment:
     """The deployment that the same call with other options measures."""
     changed = deployment.change(context=options.get("context"), batch=options.get("batch"))
+    if "engine_options" in options:
+        added = {**changed.request.options, **options["engine_options"]}
+        changed = changed._replace(request=changed.request._replace(options=added))
     if "kv_dtype" in options:
         changed = changed._replace(request=changed.request._replace(kv_dtype=parse_kv_dtype(options["kv_dtype"])))
     return changed._replace(rows=store(options["dtype"])) if "dtype" in options else changed

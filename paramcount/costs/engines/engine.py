@@ -95,8 +95,11 @@ class Engine:
     most_devices = MOST_DEVICES  # that are tried
     splits_layers = False  # whether several GPUs share the layers unless something else is asked for
 
-    def apply_options(self, request: CacheRequest, *, has_context: bool) -> CacheRequest:
+    def apply_options(
+        self, request: CacheRequest, *, has_context: bool, memory_bytes: int = 0, limit: int | None = None
+    ) -> CacheRequest:
         """The request with what options say of its context and its batch. `has_context`: whether the user gave one.
+        `memory_bytes`: of all GPUs; `limit`: the most tokens that the model takes.
 
         Raises: ParamcountError if both are given.
         """
@@ -176,6 +179,10 @@ class Engine:
             share = Share(i, len(layers), weights[i], allocation.kv_bytes, allocation.state_bytes, overhead)
             shares.append(share._replace(device=i * width, devices=width, first_layer=layers.start))
         return tuple(shares)
+
+    def list_offloads(self, deployment: Deployment) -> Iterator[dict[str, object]]:
+        """Options that leave as much on the CPU as makes a deployment fit, the mildest first."""
+        return iter(())
 
     def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:
         """What each share caches, in the order of `measure`."""

@@ -7,7 +7,7 @@ each sequence has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -58,7 +58,9 @@ class LlamaCpp(Engine):
         """The options under llama.cpp's names."""
         return LlamaCppOptions(**request.options)
 
-    def apply_options(self, request: CacheRequest, *, has_context: bool) -> CacheRequest:
+    def apply_options(
+        self, request: CacheRequest, *, has_context: bool, memory_bytes: int = 0, limit: int | None = None
+    ) -> CacheRequest:
         """The context of each sequence is its share of ctx_size."""
         options = self.read_options(request)
         if options.parallel:
@@ -186,6 +188,21 @@ class LlamaCpp(Engine):
             found += select_layers(deployment.caches, range(start, stop))
         return merge_groups(found)
 
+    def list_offloads(self, deployment: Deployment) -> Iterator[dict[str, object]]:
+        """The fewest layers whose experts, and the most layers that, are moved so that it fits."""
+        n_layers, given = deployment.shape.n_layers, deployment.request.options
+        layers = "n_gpu_layers" if "n_gpu_layers" in self.options else "num_gpu"
+        has_experts = any(row.tensor.component.startswith("experts") for row in deployment.rows)
+        if has_experts and "n_cpu_moe" in self.options:
+            first = int(given.get("n_cpu_moe", 0))
+            n = find_first(lambda n: change(deployment, "n_cpu_moe", n).holds(), first + 1, n_layers)
+            if n is not None:
+                yield {"n_cpu_moe": n}
+        most = n_layers if int(given.get(layers, -1)) < 0 else int(given[layers]) - 1
+        fewer = find_first(lambda n: change(deployment, layers, most - n).holds(), 0, most - 1)
+        if fewer is not None:
+            yield {layers: most - fewer}
+
     def write_command(self, deployment: Deployment, name: str) -> str:
         """`llama-server`, whose -c is the context of all sequences together."""
         request, options = deployment.request, self.read_options(deployment.request)
@@ -208,6 +225,22 @@ class LlamaCpp(Engine):
         return join_command("llama-server", flags)
 
 
+def change(deployment: Deployment, name: str, value: int) -> Deployment:
+    """The same with another value of an option."""
+    options = {**deployment.request.options, name: value}
+    return deployment._replace(request=deployment.request._replace(options=options))
+
+
+def find_first(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The smallest number from low to high that is enough, if every larger one is; None if `high` is not."""
+    if low > high or not is_enough(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return low
+
+
 def make_batch(request: CacheRequest, options: LlamaCppOptions) -> Batch:
     """What the compute buffers are reserved for: tokens in equal numbers of each sequence."""
     total = round_up(request.context, options.padding) * request.batch
@@ -221,6 +254,7 @@ def make_batch(request: CacheRequest, options: LlamaCppOptions) -> Batch:
         has_flash,
         offloads_cache=not options.no_kv_offload,
         has_embeddings=options.version not in VERSIONS[:2],
+        returns_embeddings=options.embeddings,
         mask_bytes=2 if is_current and has_flash else 4,
     )
 

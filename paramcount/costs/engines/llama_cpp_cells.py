@@ -33,6 +33,7 @@ class LlamaCppOptions(NamedTuple):
     kv_unified: bool = False  # one cache for all sequences
     no_kv_offload: bool = False  # the cache stays on the CPU
     swa_full: bool = False  # sliding windows keep all tokens
+    embeddings: bool = False  # whether requests get the last hidden states
     n_outputs_max: int = 0  # tokens of a micro-batch whose logits are computed; 0: one per sequence, as llama-server
     n_rs_seq: int = 0  # earlier states that are kept to go back to
     # What earlier versions did otherwise:

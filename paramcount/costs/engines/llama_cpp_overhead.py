@@ -36,6 +36,7 @@ class Batch(NamedTuple):
     offloads_cache: bool
     has_embeddings: bool
     mask_bytes: int
+    returns_embeddings: bool
 
 
 class LayerCache(NamedTuple):
@@ -54,15 +55,16 @@ def estimate_overheads(
     def compute() -> tuple[int, ...]:
         model = build_model(deployment, placement, caches, batch)
         is_simplified = any(name in layer.tensors for layer in model.layers for name in SIMPLIFIED)
-        return (is_simplified, model.output.shape[0], *measure_buffers(model))
+        row = model.output.shape[0] + (model.d_model if batch.returns_embeddings else 0)
+        return (is_simplified, row, *measure_buffers(model))
 
     key = ("llama.cpp", placement, batch, *sorted(set(caches.values())), deployment.request.kv_dtype)
-    is_simplified, n_vocab, *buffers = compute_once(rows, key, compute)
+    is_simplified, row, *buffers = compute_once(rows, key, compute)
     found: dict[Place, Overhead] = {}
     for place, size in zip(placement.places, buffers):
         spread = -(-size // (SIMPLIFIED_SPREAD if is_simplified else SPREAD))
         if place is None:
-            output = max(batch.sequences, 1) * n_vocab * 4
+            output = batch.sequences * row * 4
             items = (("compute buffer", size), ("output buffer", output))
             found[place] = Overhead(size + output, size + output - spread, size + output + spread, items)
         else:
