@@ -118,7 +118,7 @@ def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
         (["--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
         (["--kv-dtype", "q8_1"], "--kv-dtype 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
-        (["--engine", "vlm"], "--engine 'vlm' (expected minimal"),
+        (["--engine", "vlm"], "--engine 'vlm' (expected vllm"),
         (["--engine", "vllm", "--engine-option", "blok_size=3"], "option of vllm = 'blok_size' (expected block_size"),
         (["--engine", "vllm", "--engine-option", "block_size=0"], "block_size = 0 (expected an integer from 1 to"),
         (["--engine", "vllm", "--engine-option", "block_size"], "--engine-option: 'block_size' (expected NAME=VALUE)"),
