@@ -8,7 +8,8 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
   file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings,
-  "gpus" for a table of paramcount/costs/gpus.yaml, or "weight formats" for what can be done with each.
+  "gpus" for a table of paramcount/costs/gpus.yaml, "weight formats" for what can be done with each, or "recommended
+  GPUs" for what publishers recommend next to `plan`.
 
 Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on
 commands as claims.csv, and a model.safetensors with GPT-2's tensors.
@@ -34,6 +35,7 @@ from paramcount.database.dictionary import render_columns
 from paramcount.formats.weights import list_abilities
 from tests.headers import write_file
 from tests.mapping_states import load_mappings, summarise_mappings
+from tests.recommended import make_table as make_recommendation_table
 from tests.test_checkpoint_alone import MASKS, reference_tensors
 
 ROOT = Path(__file__).parent.parent
@@ -113,6 +115,8 @@ def show(source: str, text: str) -> str:
         return make_gpu_table()
     if source == "weight formats":
         return make_format_table()
+    if source == "recommended GPUs":
+        return make_recommendation_table()
     if source.startswith("columns of "):
         return render_columns(source.removeprefix("columns of "))
     path, _, start = source.partition(" from ")
