@@ -90,7 +90,22 @@ class Deployment(NamedTuple):
 
     def find_longest_context(self) -> int | None:
         """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
-        return find_largest(lambda n: self.change(context=n).holds(), self.limit, LONGEST_CONTEXT)
+        guess = self.guess_largest(self.request.context)
+        return find_largest(lambda n: self.change(context=n).holds(), self.limit, LONGEST_CONTEXT, guess)
+
+    def find_largest_batch(self) -> int | None:
+        """The largest batch that fits; 0 if none does; None if there is no limit."""
+        guess = self.guess_largest(self.request.batch)
+        return find_largest(lambda n: self.change(batch=n).holds(), None, LARGEST_BATCH, guess)
+
+    def guess_largest(self, current: int) -> int:
+        """About the largest context or batch that fits, if cache and state grow in proportion to it."""
+        guesses = [LARGEST_BATCH]
+        for share in self.measure():
+            cached, budget = share.kv_cache_bytes + share.state_bytes, self.find_budget(share)
+            if cached and budget is not None:
+                guesses.append((budget - share.weights_bytes - share.overhead.most) * current // cached)
+        return min(guesses)
 
     def holds(self) -> bool:
         """Whether it fits for certain."""
@@ -188,7 +203,7 @@ def measure_fit(deployment: Deployment) -> Fit:
         needed_bytes=needed + overhead.usual,
         free_bytes=budget - needed - overhead.usual,
         longest_context=deployment.find_longest_context(),
-        largest_batch=find_largest(lambda n: deployment.change(batch=n).holds(), None, LARGEST_BATCH),
+        largest_batch=deployment.find_largest_batch(),
         kv_tokens=deployment.count_tokens(),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
@@ -200,15 +215,20 @@ def measure_fit(deployment: Deployment) -> Fit:
     )
 
 
-def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: int) -> int | None:
+def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: int, guess: int = 2) -> int | None:
     """The largest number up to the limit that is possible, if no larger number than an impossible one is; 0 if not even
-    1 is; None if there is no limit and `most` is possible."""
+    1 is; None if there is no limit and `most` is possible. `guess`: a number that may be near, from which steps grow."""
     if not is_possible(1):
         return 0
-    low, high, last = 1, 2, limit or most
-    while high <= last and is_possible(high):
-        low, high = high, 2 * high
-    high = min(high, last + 1)
+    last = limit or most
+    low, high, n = 1, last + 1, min(max(guess, 2), last)
+    step = max(1, n // 256)
+    while high - low > 1 and low < n < high:
+        if is_possible(n):
+            low, n = n, min(n + step, last) if high > last else high
+        else:
+            high, n = n, max(n - step, 2) if low == 1 else low
+        step *= 4
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_possible(middle) else (low, middle)

@@ -115,6 +115,18 @@ def test_the_memory_of_a_model_against_its_count(benchmark: Any, id: str) -> Non
     )
 
 
+@pytest.mark.parametrize("id", ["llama-3.1-8b", "deepseek-v3", "gpt-oss-120b"])
+def test_a_plan_over_all_gpus_against_the_memory_on_one(benchmark: Any, id: str) -> None:
+    """The goal is 3 times at most."""
+    need = ["--context", "8k", "--engine", "vllm"]
+    compare_processes(
+        benchmark,
+        f"from paramcount.cli import main; main(['plan', {id!r}, '--users', '16', '--context', '8k'])",
+        f"from paramcount.cli import main; main(['memory', {id!r}, '--gpu', '8xh100', '--batch', '16', *{need!r}])",
+        ROUNDS,
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [["sql", "SELECT family, count(*), max(total) FROM models GROUP BY family ORDER BY 3 DESC"], ["list"]],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.costs.devices import Overhead
@@ -10,7 +11,7 @@ from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, Wei
 from paramcount.costs.engines.llama_cpp_placement import Place, Placement
 from paramcount.costs.sharding import compute_once
 from paramcount.counting.quantisation.storage import StoredTensor
-from paramcount.zoo import count_model
+from paramcount.zoo import Model, count_model
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
@@ -92,9 +93,14 @@ def list_gguf_rows(deployment: Deployment) -> Sequence[StoredTensor]:
     """
     if any(row.packing.layout == "gguf" for row in deployment.rows):
         return [row for row in deployment.rows if row.packing.layout == "gguf"]
+    return list_default_rows(deployment.model)
+
+
+@lru_cache(maxsize=4)
+def list_default_rows(model: Model) -> Sequence[StoredTensor]:
     from paramcount.costs.gguf_mixes import list_mix
 
-    return list(list_mix(count_model(deployment.model), "Q8_0"))
+    return list(list_mix(count_model(model), "Q8_0"))
 
 
 def build_model(
