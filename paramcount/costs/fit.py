@@ -217,7 +217,7 @@ def measure_fit(deployment: Deployment) -> Fit:
 
 def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: int, guess: int = 2) -> int | None:
     """The largest number up to the limit that is possible, if no larger number than an impossible one is; 0 if not even
-    1 is; None if there is no limit and `most` is possible. `guess`: a number that may be near, from which steps grow."""
+    1 is; None if there is no limit and `most` is possible. `guess`: a number that may be near."""
     if not is_possible(1):
         return 0
     last = limit or most

@@ -127,12 +127,14 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
     }
     options = need.engine_options
     request = make_request(model, subject.groups, **given, options=options)
+    request = engine.apply_options(request, has_context=need.context is not None)
     arguments = {
         "dtype": dtype,
         **given,
         "context": request.context,
+        "batch": request.batch,
         "engine": choice.name,
-        "engine_options": dict(options) or None,
+        "engine_options": dict(request.options) or None,
         "overhead": need.overhead,
         "utilization": need.utilization,
         "set": {name: after for name, (_, after) in model.changes.items()} or None,
@@ -144,9 +146,9 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
 
 def make_candidate(subject: Subject, variant: ServingVariant, gpu: Gpu, most: int) -> GpuCandidate:
     _, device = make_device(gpu.name, None, subject.need.overhead, subject.need.utilization)
+    request = variant.request._replace(device=device)  # as `memory` has it
     if device.utilization is None:
-        device = device._replace(utilization=variant.engine.utilization)
-    request = variant.request
+        device = device._replace(utilization=variant.engine.choose_utilization(request.options))
     deployment = Deployment(
         subject.model, variant.rows, subject.caches, subject.shape, variant.engine, request, device,
         limit=subject.limit, source_is_context=subject.need.source is None and request.source is not None,
