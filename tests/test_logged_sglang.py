@@ -11,12 +11,14 @@ import pytest
 
 from paramcount.api import memory
 from paramcount.costs.caches import CacheGroup
+from paramcount.costs.devices import DOES_NOT_FIT, FITS
 from paramcount.costs.engines.sglang import SGLANG, divide_requests
 from paramcount.costs.engines.sglang_pools import SglangOptions, make_pools
 from paramcount.costs.memory import Memory
 from tests.logged import FULFILLED, LoggedFigure, agrees, find_share, load_logged, read_logged
 
 LOGGED = read_logged("sglang")
+OUTCOMES = [row for row in LOGGED.values() if row.kind == "outcome"]
 GIB = 2**30
 WHOLE_GPU = 10**15  # bytes: figures that do not depend on the GPU
 
@@ -85,3 +87,28 @@ def test_a_figure_is_what_the_log_prints(name: str) -> None:
 @pytest.mark.parametrize("aside", [False])
 def test_most_figures_are_met(aside: bool) -> None:
     assert find_share(LOGGED.values(), aside=aside) >= FULFILLED
+
+
+def find_verdicts(value: str) -> list[str]:
+    """The answers for all runs that ended like this."""
+    rows = [row for row in OUTCOMES if row.value == value]
+    return [judge(row.model, json.dumps(row.arguments, sort_keys=True)) for row in rows]
+
+
+@cache
+def judge(model: str, arguments: str) -> str:
+    fit = memory(load_logged(model), engine="sglang", **json.loads(arguments)).fit
+    assert fit is not None
+    return fit.verdict
+
+
+def test_nothing_that_ran_out_of_memory_fits() -> None:
+    verdicts = find_verdicts("out of memory")
+    assert FITS not in verdicts
+    assert DOES_NOT_FIT in verdicts
+
+
+def test_most_of_what_worked_fits() -> None:
+    verdicts = find_verdicts("worked")
+    assert DOES_NOT_FIT not in verdicts
+    assert verdicts.count(FITS) >= 0.8 * len(verdicts)

@@ -6,12 +6,12 @@ reserve_for_deepep_a2a_mb, adjust_mem_fraction_for_vlm) and cuda_graph_hook.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.costs.devices import Overhead
 from paramcount.costs.engines.sglang_pools import SglangOptions
-from paramcount.costs.sharding import compute_once, find_decoder
+from paramcount.costs.sharding import compute_once, find_decoder, share_weights
+from paramcount.formats.weights import get_label, list_padded_labels
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
@@ -45,14 +45,18 @@ class Range(NamedTuple):
     most: int
 
 
-# Of the memory that a driver reports, what is not free before loading: logged as the sum of "avail mem" and "mem usage"
-# of "Load weight end" (tests/data/logged/sglang.csv). NCCL takes more.
-VALUE = 2  # bytes
-INNER = ("mlp.up", "mlp.gate", "shared_experts.up")
-GRAPHS = Range(5 * GIB // 4, GIB // 4, 3 * GIB)
-ALL_TO_ALL = Range(4 * GIB, 0, 8 * GIB)  # buffers of DeepEP, captured with the graphs
+# Of the memory that a driver reports, what is not free before loading: "Load weight begin. avail mem", or the sum of
+# "avail mem" and "mem usage" of "Load weight end". 0.4 to 1.1 GiB of one GPU and of GPUs without NVLink, 2.3 to 2.8 GiB
+# of several larger ones, where NCCL takes more (tests/data/logged/sglang.csv).
 RUNTIME = Range(GIB, GIB // 3, 3 * GIB // 2)
-RUNTIME_OF_SEVERAL = Range(2 * GIB, 3 * GIB // 4, 7 * GIB // 2)
+RUNTIME_OF_SEVERAL = Range(9 * GIB // 4, 3 * GIB // 4, 7 * GIB // 2)
+LARGE = 60 * GIB
+# Graphs and workspaces of attention: 0.1 to 1.6 GiB on CUDA by the same logs.
+GRAPHS = Range(3 * GIB // 2, GIB // 4, 5 * GIB // 2)
+ALL_TO_ALL = Range(4 * GIB, 0, 8 * GIB)  # buffers of DeepEP, captured with the graphs
+VALUE = 2  # bytes
+PADDED_DIVISOR = 4
+INNER = ("mlp.up", "mlp.gate", "shared_experts.up")
 
 
 def estimate_reserve(deployment: Deployment, options: SglangOptions, size: int) -> Overhead:
@@ -64,7 +68,8 @@ def estimate_reserve(deployment: Deployment, options: SglangOptions, size: int) 
     device, parallel = deployment.device, deployment.parallel
     if device.overhead_bytes is not None:
         return Overhead(device.overhead_bytes, device.overhead_bytes, device.overhead_bytes)
-    runtime = RUNTIME if parallel.devices == 1 else RUNTIME_OF_SEVERAL
+    has_links = parallel.devices > 1 and device.memory_bytes > LARGE
+    runtime = RUNTIME_OF_SEVERAL if has_links else RUNTIME
     options = resolve_options(options, device.memory_bytes // MIB, parallel.tp)
     needs = estimate_needs(deployment, options)
     fraction = options.mem_fraction_static or compute_fraction(deployment, options)
@@ -79,10 +84,26 @@ def estimate_reserve(deployment: Deployment, options: SglangOptions, size: int) 
         total if short else own + max(need, rest)
         for total, short, own, need, rest in zip(full, (is_short[1], *is_short[1:]), runtime, needs, outside)
     )
+    most += share_padding(deployment)
     if not options.mem_fraction_static:
         least = min(least, runtime.least + outside[1] // 2)  # other versions leave half as much
     items = (("CUDA context and NCCL", runtime.usual), ("activations and CUDA graphs", usual - runtime.usual))
     return Overhead(usual, min(usual, least), max(usual, most), items)
+
+
+def share_padding(deployment: Deployment) -> int:
+    """Bytes that weights in formats with padded kernels may take more: a quarter.
+
+    DeepSeek-V4-Pro takes 125.65 GiB of each of 8 GPUs, a quarter more than its files
+    (https://github.com/SemiAnalysisAI/InferenceX/issues/2128).
+    """
+    labels = {*list_padded_labels(), "FP4"}
+
+    def share_padded() -> tuple[int, ...]:
+        padded = [row for row in deployment.rows if get_label(row.packing) in labels]
+        return (max(share_weights(padded, deployment.shape, deployment.parallel)),)
+
+    return compute_once(deployment.rows, ("padded of SGLang", deployment.parallel), share_padded)[0] // PADDED_DIVISOR
 
 
 def estimate_needs(deployment: Deployment, options: SglangOptions) -> Range:
@@ -95,7 +116,8 @@ def estimate_needs(deployment: Deployment, options: SglangOptions) -> Range:
     graphs = Range(0, 0, 0) if options.disable_cuda_graph else GRAPHS
     if options.moe_a2a_backend != "none":
         graphs = Range(*(n + extra for n, extra in zip(graphs, ALL_TO_ALL)))
-    return Range(usual + graphs.usual, least + graphs.least, most + graphs.most)
+    images = int((1 - find_vision_factor(deployment)) * deployment.device.memory_bytes)
+    return Range(usual + graphs.usual, least + graphs.least, most + graphs.most + max(0, images))
 
 
 def count_activations(deployment: Deployment) -> int:
@@ -164,9 +186,9 @@ def is_latent(deployment: Deployment) -> bool:
 
 def find_vision_factor(deployment: Deployment) -> float:
     """By what the share is multiplied for a model with a vision encoder: less for larger encoders."""
-    vision = (deployment.model.reading.document or {}).get("vision_config")
-    if not isinstance(vision, Mapping):
+    vision = getattr(deployment.model.sizes, "vision", None)
+    layers, hidden = (getattr(vision, name, None) for name in ("n_layers", "d_model"))
+    if type(layers) is not int or type(hidden) is not int:
         return 1.0
-    layers, hidden = vision.get("num_hidden_layers", 24), vision.get("hidden_size", 1024)
     size = layers * hidden**2 / (24 * 1024**2)
-    return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (float(size) - 1.0)))
+    return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (size - 1.0)))
