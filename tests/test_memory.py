@@ -326,6 +326,25 @@ def test_without_eager_mode_vllm_captures_graphs() -> None:
     assert set(measure(enforce_eager=True)) == {"peak activation", "non-torch memory"}
 
 
+@pytest.mark.parametrize(
+    ("model", "kv_dtype", "tp", "state_dtype", "block"),
+    [
+        ("qwen3.5-27b", "bf16", 2, "float32", 784),
+        ("qwen3.5-27b", "fp8", 2, "float32", 1568),
+        ("qwen3.6-35b-a3b", "fp8", 1, "float32", 2096),
+        ("nemotron-nano-9b-v2", "bf16", 1, "bfloat16", 672),
+    ],
+)
+def test_a_recurrent_state_sets_the_block_size_of_vllm(
+    run: Runner, model: str, kv_dtype: str, tp: int, state_dtype: str, block: int
+) -> None:
+    # "Setting attention block size to 1568 tokens to ensure that attention page size is >= mamba page size."
+    line = ["memory", model, "--engine", "vllm", "--kv-dtype", kv_dtype, "--tp", str(tp), "--available-kv", "10GiB"]
+    found = run(*line, "--engine-option", f"mamba_ssm_cache_dtype={state_dtype}")
+    assert f"block size {block:,}: the state of a recurrent layer takes" in found.out
+    assert "vLLM refuses to start; choose max_num_seqs =" in " ".join(found.out.split())
+
+
 def test_an_available_cache_is_what_the_log_says(run: Runner) -> None:
     # vLLM 0.24.0: "Available KV cache memory: 6.01 GiB", "GPU KV cache size: 569,878 tokens", "4.35x"; 12 layers of
     # 131,072 bytes of another engine are exact to the token

@@ -19,6 +19,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from paramcount.costs.engines.vllm.activations import measure_forward
 from paramcount.costs.engines.vllm.options import VllmOptions, complete_options
 from paramcount.costs.sharding import Parallelism, ShardShape, divide, find_stages, split_layers
 from paramcount.counting.quantisation.storage import StoredTensor
@@ -93,6 +94,8 @@ def share_loaded(deployment: Deployment) -> tuple[int, ...]:
     table = count_rotary_bytes(model, deployment.limit or 0)
     groups = (group for stage in deployment.list_stages() for group in stage)
     buffers = SCALES * sum(group.layers for group in groups if not group.is_state)
+    if not options.language_model_only:
+        sums[0] += count_level_bytes(model, options.max_num_batched_tokens)
     if options.speculative_method == "mtp":
         sums[-1] += count_mtp(model, shape, parallel)
     return tuple(size + table + buffers // parallel.pp for size in sums)
@@ -172,6 +175,16 @@ def choose_kernels(backend: str, device: str) -> str:
         return backend
     name = device.lower().partition(" ")[0]
     return "triton" if name in HOPPER else "flashinfer_trtllm" if name in BLACKWELL else "marlin"
+
+
+def count_level_bytes(model: Model, tokens: int) -> int:
+    """Bytes of the buffers for features of an encoder that are added behind the first layers, one per level.
+
+    Source: model_executor/models/qwen3_vl.py, deepstack_input_embeds.
+    """
+    peak = measure_forward(model, tokens, 1, False)
+    levels = peak.features // peak.outputs - 1 if peak.features and peak.outputs and peak.merges else 0
+    return max(0, levels) * peak.outputs
 
 
 @lru_cache(maxsize=64)
