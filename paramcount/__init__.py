@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         draw_map,
         explain,
         explore_page,
+        find_adapters,
         flops,
         formula,
         load,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.adapter_search import AdapterSearch
     from paramcount.costs.adapters import Lora
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
 
 # {type that the functions return or raise: its module}
 _TYPES = {
+    "AdapterSearch": "costs.adapter_search",
     "Audit": "auditing.audit",
     "ConfigWarning": "errors",
     "Count": "counting.count",
@@ -91,11 +94,12 @@ _TYPES = {
     "Why": "explaining.why",
 }
 __all__ = [
-    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora", "Memory", "Model",
-    "ParamcountError", "ParameterMap", "Polynomial", "Run", "ServingPlan", "Sizing", "StoredCount", "Sweep",
-    "TensorRow", "Trace", "Training", "Verification", "Why", "__version__", "audit", "compare", "count", "count_frame",
-    "diff", "draw", "draw_map", "explain", "explore_page", "flops", "formula", "load", "lora", "memory", "plan", "plot",
-    "query", "report", "run", "size", "stored_in", "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
+    "AdapterSearch", "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora",
+    "Memory", "Model", "ParamcountError", "ParameterMap", "Polynomial", "Run", "ServingPlan", "Sizing", "StoredCount",
+    "Sweep", "TensorRow", "Trace", "Training", "Verification", "Why", "__version__", "audit", "compare", "count",
+    "count_frame", "diff", "draw", "draw_map", "explain", "explore_page", "find_adapters", "flops", "formula", "load",
+    "lora", "memory", "plan", "plot", "query", "report", "run", "size", "stored_in", "sweep", "trace", "training",
+    "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
+    from paramcount.costs.adapter_search import AdapterSearch
     from paramcount.costs.adapters import Bias, Lora, Method
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
@@ -695,6 +696,24 @@ def lora(
         bias=bias,
         dtype=dtype,
     )
+
+
+def find_adapters(model: object, trainable: str | int, **options: Unpack[LoadOptions]) -> AdapterSearch:
+    """Which ranks and targets of LoRA and DoRA have so many trainable parameters, the simplest first.
+
+    `trainable` is what `print_trainable_parameters` of peft prints, or a short number ("42M"), which may be rounded.
+    Targets are all linear layers, groups of them, and names of modules; ranks of other combinations of names are powers
+    of two. `arguments` of an explanation are those of `lora`.
+
+    Raises: ParamcountError as `count` does, and if `trainable` is not a number.
+
+    >>> found = find_adapters("llama-2-7b", 39976960)
+    >>> [(adapter.method, adapter.r, adapter.targets) for adapter in found.explanations]
+    [('lora', 16, 'all linear layers')]
+    """
+    from paramcount.costs.adapter_search import find_adapters as search_adapters
+
+    return search_adapters(load(model, **options), trainable)
 
 
 def training(

@@ -103,6 +103,7 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines += [
         ["training", "llama-3.1-8b", "--pp", "2", "--zero", "1", "--gpu", "8xH100"],
         ["training", "gpt2-small", "--set", "n_layers=24", "--memory", "8GB"],
+        ["why", "llama-3.2-1b", "gemma-3-4b", "--trainable", "14,901,248"],
         ["training", "llama-3.1-8b", "--qlora", "--targets", "q_proj,v_proj", "--layers-to-transform", "1,2"],
         ["training", "llama-3.1-8b", "--optimizer", "paged-adamw8bit", "--dora", "--dp", "2", "--estimators"],
         ["training", "llama-3.1-8b", "--fsdp", "8", "--offload-optimizer", "nvme", "--offload-params", "cpu"],

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
 from paramcount.cli.options import CommandRequest, apply_changes, define_command, make_models_argument
@@ -38,15 +40,21 @@ Row = list[object]
 
 
 @define_command("why", "gpt-oss-20b 3.6B", make_models_argument("MODEL [NUMBER|CHECKPOINT]... [MODEL ...]"))
-def command(request: CommandRequest) -> None:
+@click.option("--trainable", metavar="NUMBER", help="Find the rank and targets of an adapter with NUMBER parameters.")
+def command(request: CommandRequest, trainable: str | None) -> None:
     """Explain what a published number counts or a checkpoint contains.
 
     The answer is a count plus or minus named parts, with nothing left unexplained. A short NUMBER (3.6B, ~1.04T) may be
     rounded or truncated; a full one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
     index, a directory of shards or a saved header. With neither, explain all published figures in the zoo entry, or the
     checkpoint next to the config.json. Several models can be given, each followed by its figures. The exit code is 1 if
-    a figure cannot be explained or a checkpoint is incomplete."""
+    a figure cannot be explained or a checkpoint is incomplete.
+
+    --trainable explains the "trainable params" that peft prints: all ranks and targets of LoRA and DoRA with as many,
+    the simplest first."""
     questions = parse_arguments(request.names)
+    if trainable is not None:
+        explain_trainable(request, questions, trainable)
     models = [load_question_model(i, question, request) for i, question in enumerate(questions)]
     answers: list[Sequence[Why]] = []
     contents: list[Sequence[CheckpointExplanation]] = []
@@ -81,6 +89,20 @@ def command(request: CommandRequest) -> None:
 
     request.emit(make_table, messages)
     sys.exit(not all(result.ok for result in results))
+
+
+def explain_trainable(request: CommandRequest, questions: Sequence[Question], trainable: str) -> NoReturn:
+    """Print the adapters of each model with so many trainable parameters; the exit code is 1 if one has none."""
+    from paramcount.costs.adapter_search import find_adapters
+    from paramcount.costs.render_adapter_search import build_search_table
+
+    if any(question.figures or question.files for question in questions):
+        raise ParamcountError("--trainable cannot be combined with other figures or checkpoints")
+    request = request._replace(names=tuple(question.name for question in questions))
+    models = [load_question_model(i, question, request) for i, question in enumerate(questions)]
+    searches = [find_adapters(model, trainable) for model in models]
+    request.emit(build_search_table(searches), request.collect_messages(models))
+    sys.exit(not all(search.ok for search in searches))
 
 
 class Question(NamedTuple):
