@@ -9,6 +9,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.costs.activations import Activations
+from paramcount.costs.estimators import count_base_model, estimate_zero
 from paramcount.costs.sharding import ShardShape
 from paramcount.costs.training_setup import PRECISIONS, Setup
 from paramcount.costs.training_shares import ModelState, TrainedRow, share_training
@@ -281,3 +282,157 @@ def test_an_encoder_of_images_and_videos_keeps_the_activations_of_both(model_typ
         model = pc.load({"model_type": model_type})
     encoders = [layer for layer in pc.training(model).layers if layer.part == "vision"]
     assert [layer.repeat.count for layer in encoders] == [n_layers, n_layers]
+
+
+# ---- adapters, offload and other estimators
+
+
+def test_only_adapters_have_gradients_and_a_state() -> None:
+    # Llama 3.1 8B, rank 16 on all linear layers: 41,943,040 parameters in FP32, as peft keeps them
+    result = pc.training("llama-3.1-8b", lora=True, context=512)
+    assert (result.trainable, result.method, result.r) == (41_943_040, "lora", 16)
+    assert result.weights_bytes == 2 * 8_030_261_248 + 4 * 41_943_040
+    assert (result.gradients_bytes, result.optimizer_bytes) == (4 * 41_943_040, 8 * 41_943_040)
+    in_bf16 = pc.training("llama-3.1-8b", lora={"dtype": "bf16"}, precision="bf16", context=512)
+    assert (in_bf16.gradients_bytes, in_bf16.optimizer_bytes) == (2 * 41_943_040, 4 * 41_943_040)
+    mixed = pc.training("llama-3.1-8b", lora={"dtype": "bf16"}, context=512)  # with FP32 master weights
+    assert (mixed.gradients_bytes, mixed.optimizer_bytes) == (2 * 41_943_040, 12 * 41_943_040)
+
+
+def test_qlora_stores_linear_layers_in_four_bits() -> None:
+    # 32 layers of 218,103,808 values in matrices of multiples of 64: half a byte, a byte per 64 and an FP32 scale per
+    # 256 of these; code books of 16 and 256 values and a description per matrix; the rest in BF16
+    matrices = 32 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 14336 * 4096)
+    packed = matrices // 2 + matrices // 64 + 4 * matrices // (64 * 256)
+    rest = 2 * (8_030_261_248 - matrices)
+    result = pc.training("llama-3.1-8b", lora={"r": 16}, weights="nf4-double", context=512)
+    frozen = result.weights_bytes - 4 * 41_943_040
+    assert 0 <= frozen - packed - rest - 32 * 7 * 4 * (16 + 256) < 32 * 7 * 256
+
+
+def test_frozen_matrices_keep_no_input_and_adapters_in_fp32_keep_a_copy_each() -> None:
+    # per token of Llama 3.1 8B, without adapters in a layer: inputs of both norms, q, k, v, output of attention, and
+    # gate, its activation and up; a matrix keeps nothing. peft casts the inputs of q and v, each r values of A · x
+    frozen = 2 * (4 * 4096 + 2 * 1024 + 3 * 14336) + 4 * 32
+    lora = {"r": 8, "targets": "q_proj,v_proj"}
+    copies = pc.training("llama-3.1-8b", lora=lora, context=1000).layers[0].saved_bytes
+    assert copies == 1000 * (frozen + 2 * (2 * 4096 + 2 * 8))
+    shared = pc.training("llama-3.1-8b", lora={**lora, "dtype": "bf16"}, context=1000).layers[0].saved_bytes
+    assert shared == 1000 * (frozen + 2 * (4096 + 2 * 8))
+
+
+def test_layers_before_the_first_adapted_one_keep_nothing() -> None:
+    lora = {"r": 8, "targets": "q_proj,v_proj"}
+    whole = pc.training("llama-3.1-8b", lora=lora, context=1000).layers[0].saved_bytes
+    some = pc.training("llama-3.1-8b", lora={**lora, "layers_to_transform": [29, 31]}, context=1000)
+    frozen = whole - 1000 * 2 * (2 * 4096 + 2 * 8)
+    assert some.share.layers == 3
+    assert some.share.saved_bytes - 2 * whole - frozen == 2 * 1000 * 4096  # and the input of the last norm
+    recomputed = pc.training(
+        "llama-3.1-8b", lora={**lora, "layers_to_transform": [29, 31]}, context=1000, checkpointing="full"
+    )
+    assert recomputed.share.layers == 32
+
+
+def test_modules_trained_as_a_whole_have_the_precision_of_the_training() -> None:
+    lora = {"r": 8, "targets": "q_proj,v_proj"}
+    without = pc.training("llama-3.1-8b", lora=lora, context=8)
+    result = pc.training("llama-3.1-8b", lora={**lora, "modules_to_save": ["lm_head"]}, context=8)
+    head = 128_256 * 4096
+    assert result.gradients_bytes - without.gradients_bytes == 2 * head
+    assert result.optimizer_bytes - without.optimizer_bytes == 12 * head
+
+
+def test_a_language_model_alone_has_no_activations_of_a_frozen_encoder() -> None:
+    pattern = r".*language_model.*\.(q|v)_proj"
+    result = pc.training("gemma-3-4b", lora={"target_pattern": pattern}, context=512)
+    kept = {layer.part: layer.saved_bytes > 0 for layer in result.layers}
+    assert kept == {"vision": False, "decoder": True}
+
+
+def test_paged_states_leave_the_gpu_except_for_small_tensors() -> None:
+    # bitsandbytes pages tensors of at least 100,000 values: of rank 16, B of gate and up (14,336 · 16) and A of down
+    result = pc.training("llama-3.1-8b", lora={"r": 16}, optimizer="paged-adamw", context=8)
+    paged = 32 * 3 * 14336 * 16
+    assert result.offload_bytes == 8 * paged
+    assert result.optimizer_bytes == 8 * (41_943_040 - paged)
+
+
+def test_offloaded_states_are_on_the_cpu_with_fp32_gradients() -> None:
+    # 4 bytes of master weights, 8 of momentum and variance, 4 of gradients per parameter; 1/8 for each of 8 GPUs
+    n = 8_030_261_248
+    two = pc.training("llama-3.1-8b", dp=8, zero=2, offload_optimizer="cpu", context=8)
+    assert (two.weights_bytes, two.gradients_bytes, two.optimizer_bytes) == (2 * n, 0, 0)
+    assert two.offload_bytes == 16 * n // 8
+    three = pc.training("llama-3.1-8b", fsdp=8, offload_optimizer="cpu", offload_params="nvme", context=8)
+    assert three.offload_bytes == 18 * n // 8
+    assert three.weights_bytes == 4 * 128_256 * 4096  # the largest module and its gradients: the embedding
+    one = pc.training("llama-3.1-8b", dp=8, zero=1, offload_optimizer="cpu", context=8)
+    assert one.gradients_bytes == 2 * n
+
+
+# docs/code-docs/source/memory.rst of DeepSpeed: 2,851 million parameters, 32 million in the largest layer, 8 GPUs;
+# (GiB per CPU, GiB per GPU) in the order that is printed
+COLD = [
+    ("127.45", "5.31"), ("127.45", "15.93"), ("71.69", "0.12"), ("127.45", "0.12"), ("63.72", "0.78"),
+    ("127.45", "0.78"), ("1.43", "6.09"), ("127.45", "6.09"),
+]  # fmt: skip
+
+
+def test_deepspeed_estimates_as_much_from_numbers_alone() -> None:
+    lines = estimate_zero(2_851_000_000, 32_000_000, gpus=8)
+    assert [(f"{line.cpu_bytes / 2**30:.2f}", f"{line.gpu_bytes / 2**30:.2f}") for line in lines] == COLD
+
+
+def test_deepspeed_estimates_less_per_gpu_on_two_nodes() -> None:
+    # stage3.py: 4 · largest + 2 · total / 16, and per node 16 · total / 2 · 1.5
+    line = next(line for line in estimate_zero(10**9, 10**7, gpus=8, nodes=2) if line[:4] == (3, True, False, True))
+    assert (line.gpu_bytes, line.cpu_bytes) == (4 * 10**7 + 125_000_000, 12 * 10**9)
+
+
+def test_accelerate_counts_the_model_without_its_head() -> None:
+    # docs/source/usage_guides/model_size_estimator.md of Accelerate: bert-base-cased, 413.18 MB and 1.61 GB in FP32
+    # with 8,192 bytes of buffers; 108,310,272 parameters
+    sizes = pc.load("bert-base-cased").sizes
+    assert f"{(4 * count_base_model(sizes) + 8192) / 2**20:.2f}" == "413.18"
+    estimates = pc.training("bert-base-cased", estimators=True, context=8).estimates
+    adam = {estimate.options: estimate.gpu_bytes for estimate in estimates if estimate.tool == "Accelerate"}
+    assert adam == {"float32, training using Adam": 16 * 108_310_272, "float16, training using Adam": 8 * 108_310_272}
+
+
+def test_the_command_trains_adapters(run: Runner) -> None:
+    text = run("training", "llama-3.1-8b", "--qlora", "--dora", "-r", "8", "--context", "1k").out
+    assert "QDoRA, rank 8, 22,347,776 of 8,052,609,024 parameters trained" in " ".join(text.split())
+    assert "NF4 (double quantisation)" in text
+    offloaded = run("training", "llama-3.1-8b", "--fsdp", "8", "--offload-optimizer", "cpu", "--context", "1k").out
+    assert "not on the GPU  16.1 GB" in offloaded
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (["-r", "8"], "-r requires --lora, --qlora or --dora"),
+        (["--weights", "nf4"], "--weights requires --lora, --qlora or --dora"),
+        (["--lora", "--weights", "nf5"], "--weights 'nf5' (expected a dtype such as bf16, fp8, "),
+        (
+            ["--lora", "--targets", "q_prj"],
+            "--targets: no module is named 'q_prj' (expected all-linear, attention, ",
+        ),
+        (["--lora", "--tp", "2"], "--tp 2 is not supported with an adapter (expected 1)"),
+        (["--offload-optimizer", "cpu"], "--offload-optimizer requires zero: 1, 2 or 3"),
+        (["--offload-optimizer", "disk", "--zero", "2"], "--offload-optimizer 'disk' (expected cpu or nvme)"),
+        (["--zero", "2", "--offload-params", "cpu"], "--offload-params requires zero = 3"),
+        (["--estimators", "--dp", "3", "--nodes", "2"], "--nodes 2 does not divide 3 GPUs"),
+    ],
+)
+def test_a_wrong_option_of_adapters_and_offload_is_one_line(run: Runner, line: list[str], error: str) -> None:
+    found = run("training", "llama-3.1-8b", *line)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert found.err.startswith(f"error: {error}")
+
+
+def test_python_refuses_unknown_options_of_an_adapter() -> None:
+    with pytest.raises(pc.ParamcountError, match="rank"):
+        pc.training("gpt2-small", lora={"rank": 8})
+    with pytest.raises(pc.ParamcountError, match="method = ia3 is not supported by training"):
+        pc.training("llama-3.1-8b", lora={"method": "ia3"})

@@ -45,6 +45,7 @@ def describe_margin(fit: Fit | TrainingFit) -> str:
     parts = [f"{100 // MARGIN_DIVISOR}% of the memory"]
     if isinstance(fit, TrainingFit):
         parts.append(f"{fit.kept_percent}% of the activations")
+        parts += ["frozen weights that FSDP may not divide"] if fit.gathered_bytes else []
     elif fit.margin_bytes > -(-fit.memory_bytes // MARGIN_DIVISOR):
         parts.append(f"{100 // PADDING_DIVISOR}% of the {join_words(list_padded_labels(), 'and')} weights")
     return f"{format_bytes(fit.margin_bytes)} ({' + '.join(parts)})"
