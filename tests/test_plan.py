@@ -213,6 +213,23 @@ def test_a_change_of_sizes_is_an_argument_of_memory() -> None:
     confirm("llama-3.1-8b", it)
 
 
+def test_experts_are_divided_whole_if_tensor_parallelism_would_cut_their_blocks(run: Runner) -> None:
+    # 1,536 columns per expert in blocks of 128: 8 GPUs would have one and a half blocks, 4 GPUs have three.
+    (eight,) = pc.plan("minimax-m2.7", users=16, context=32_768, gpu="h100").deployments
+    assert (eight.devices, eight.tp, eight.ep) == (8, 8, 8)
+    assert "--enable-expert-parallel" in eight.command
+    assert "--ep 8" in run("plan", "minimax-m2.7", "--users", "16", "--context", "32k", "--gpu", "h100").out
+    confirm("minimax-m2.7", eight)
+    (four,) = pc.plan("minimax-m2.7", users=1, context=8192, gpu="b200").deployments
+    assert (four.devices, four.ep) == (2, 1)
+
+
+def test_kv_heads_divide_among_the_gpus() -> None:
+    # Phi-3 medium has 40 heads and 10 KV heads: vLLM runs it on two GPUs and fails on four.
+    (it,) = pc.plan("phi-3-medium", gpu="rtx3070").deployments
+    assert (it.devices, it.tp, it.pp) == (8, 2, 4)
+
+
 def test_an_apple_gpu_is_alone() -> None:
     plan = pc.plan("llama-3.1-405b", gpu="m4-max")
     (it,) = plan.deployments
@@ -230,7 +247,7 @@ def test_the_printed_command_of_memory_gives_the_printed_answer(run: Runner) -> 
     text = found.out[found.out.index("paramcount memory") :].replace("\\\n", " ")
     memory = run(*shlex.split(text.splitlines()[0])[1:])
     assert memory.code == 0
-    first = re.search(r"fits \d × H100 SXM.*?free per GPU", found.out)
+    first = re.search(r"fits on \d × H100 SXM.*?free per GPU", found.out)
     assert first is not None and first[0] in memory.out
 
 

@@ -220,6 +220,8 @@ def describe_deployment(
     arguments = {**variant.arguments, "gpu": f"{parallel.devices}x{gpu.name}"}
     if parallel.devices > 1:
         arguments |= {"tp": parallel.tp, "pp": parallel.pp}
+    if parallel.ep > 1:
+        arguments["ep"] = parallel.ep
     return PlannedDeployment(
         gpu=gpu.name,
         devices=parallel.devices,
@@ -248,6 +250,8 @@ def name_weights(model: Model, variant: ServingVariant) -> str:
     if variant.choice.name not in GGUF_ENGINES and variant.dtype is None:
         return place
     name, dtype = os.path.basename(os.path.abspath(place)), variant.dtype or "bf16"
+    if variant.choice.name == "ollama":
+        return f"{name}:{dtype}".lower()
     return f"{name}-{dtype.upper()}.gguf" if variant.choice.name in GGUF_ENGINES else f"./{name}-{dtype}"
 
 
@@ -256,7 +260,7 @@ def list_notes(variants: list[ServingVariant], placements: list[PlacedCandidate]
     for placement in placements:
         variant, model = variants[placement.candidate.variant], placement.candidate.deployment.model
         name = name_weights(model, variant)
-        if name.endswith(".gguf") or variant.dtype is not None:
-            yield f"{name} stands for the path of the weights in {variant.weights.name}"
+        if variant.choice.name in GGUF_ENGINES or variant.dtype is not None:
+            yield f"{name} stands for the weights in {variant.weights.name}"
     for placement in placements[:WITH_NOTES]:
         yield from list_device_notes(placement.candidate.deployment.device)

@@ -1,7 +1,9 @@
 """The fewest GPUs on which a deployment fits for certain.
 
 One machine has one, two, four or eight GPUs, which tensor parallelism uses; several machines are pipeline stages. An
-engine that splits layers takes any number.
+engine that splits layers takes any number. KV heads must divide among the GPUs or the GPUs among them
+(https://github.com/vllm-project/vllm/issues/5951), and no GPU may have a part of a block of quantised weights: experts
+are then divided whole (https://github.com/vllm-project/vllm/issues/17569 and the recipe of MiniMax-M2.7, "TP8+EP").
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
-from paramcount.costs.engines.engine import MOST_DEVICES, WITHIN_NODE, Engine
+from paramcount.costs.engines.engine import MOST_DEVICES, WITHIN_NODE
 from paramcount.costs.fit import SEVERITY, Deployment
 from paramcount.costs.gpus import Gpu
-from paramcount.costs.sharding import Parallelism, ShardShape
+from paramcount.costs.sharding import Parallelism
+from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 
 WIDTHS = (8, 4, 2, 1)  # GPUs of a machine that share every matrix
@@ -46,24 +49,42 @@ class PlacedCandidate(NamedTuple):
         return (severity, self.parallel.devices, memory) if not severity else (severity, -memory, 0)
 
 
-def list_layouts(engine: Engine, shape: ShardShape) -> Iterator[Parallelism]:
+def list_layouts(deployment: Deployment) -> Iterator[Parallelism]:
     """How so many GPUs may share a model, the fewest first."""
+    engine, shape = deployment.engine, deployment.shape
     numbers = [1, 2, 4, *range(WITHIN_NODE, MOST_DEVICES + 1, WITHIN_NODE)]
-    every = ([Parallelism(tp, n // tp) for tp in WIDTHS if n % tp == 0] for n in numbers)
+    every = ([divide(deployment, tp, n // tp) for tp in WIDTHS if n % tp == 0] for n in numbers)
     if engine.splits_layers:
         every = ([parallel] for parallel in engine.list_parallelisms())
     for layouts in every:
         for parallel in layouts:
             with suppress(ParamcountError):  # the model cannot be divided like this
                 engine.check_parallelism(shape, parallel)
+                if shape.n_kv_heads and shape.n_kv_heads % parallel.tp and parallel.tp % shape.n_kv_heads:
+                    continue
                 yield parallel
                 break
+
+
+def divide(deployment: Deployment, tp: int, pp: int) -> Parallelism:
+    """Experts are divided whole if tensor parallelism would cut the blocks in which they are quantised."""
+    return Parallelism(tp, pp, tp if tp > 1 and any(is_cut(row, tp) for row in deployment.rows) else 1)
+
+
+def is_cut(row: StoredTensor, tp: int) -> bool:
+    """Whether GPUs would share a block of an expert's matrix: its outputs are divided, those of `down` its inputs."""
+    part, _, detail = row.tensor.component.partition(".")
+    outputs, inputs = row.packing.block
+    if part != "experts" or outputs < 2 or detail not in ("gate", "up", "down"):
+        return False
+    size, block = (row.tensor.shape[-1], inputs) if detail == "down" else (row.tensor.shape[-2], outputs)
+    return size % (tp * block) != 0
 
 
 def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[PlacedCandidate]:
     """Where the candidates fit, the best first; with a limit, only the best ones that fit, if any does."""
     first = {candidate.variant: candidate.deployment for candidate in candidates}
-    layouts = {variant: list_layouts(it.engine, it.shape) for variant, it in first.items()}
+    layouts = {variant: list_layouts(it) for variant, it in first.items()}
     following = {variant: next(choices, None) for variant, choices in layouts.items()}
     left = {i: PlacedCandidate(candidate, Parallelism(), DOES_NOT_FIT) for i, candidate in enumerate(candidates)}
     placed: list[PlacedCandidate] = []
