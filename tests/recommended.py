@@ -68,7 +68,7 @@ def compare(row: Recommendation) -> Comparison:
     context = pc.memory(row.model).context_limit
     dtype = row.dtype or None
     plan = pc.plan(row.model, gpu=row.gpu, context=context, engine=row.engine, dtype=dtype)
-    layout = {"gpu": f"{row.devices}x{row.gpu}", "tp": min(row.devices, 8), "pp": -(-row.devices // 8)}
+    layout = {"gpu": f"{row.devices}x{row.gpu}", "tp": min(row.devices, 8), "pp": -(-row.devices // 8), "ep": None}
     fit = pc.memory(row.model, **{**plan.deployments[0].arguments, **layout}).fit
     assert fit is not None
     return Comparison(row, plan.deployments[0], fit)

@@ -78,7 +78,7 @@ def is_cut(row: StoredTensor, tp: int) -> bool:
     if part != "experts" or outputs < 2 or detail not in ("gate", "up", "down"):
         return False
     size, block = (row.tensor.shape[-1], inputs) if detail == "down" else (row.tensor.shape[-2], outputs)
-    return size % (tp * block) != 0
+    return bool(size % (tp * block))
 
 
 def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[PlacedCandidate]:
