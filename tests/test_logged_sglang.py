@@ -32,11 +32,12 @@ def measure(model: str, arguments: str) -> Memory:
 def count_figure(row: LoggedFigure) -> float:
     """What paramcount says for the figure."""
     given = dict(row.arguments)
-    available = given.pop("available_gib", None)
+    if row.figure == "kv_tokens":
+        given["available_kv"] = int(given.pop("available_gib") * GIB)
     result = measure(row.model, json.dumps(given, sort_keys=True))
     request = result.request._replace(tp=given.get("tp", 1))
-    if row.figure == "kv_tokens":
-        return SGLANG.count_tokens(result.caches, request, int(available * GIB))
+    if result.available is not None:
+        return result.available.tokens
     assert result.fit is not None
     share = result.fit.shares[0]
     if row.figure == "weights_gib":

@@ -15,12 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from paramcount.costs.caches import CacheGroup
+from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share, join_command
 from paramcount.costs.engines.sglang_pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
 from paramcount.costs.engines.sglang_reserve import estimate_reserve
-from paramcount.costs.engines.sglang_weights import load_rows, share_rows
+from paramcount.costs.engines.sglang_weights import load_rows, share_rows, store_draft
 from paramcount.costs.sharding import compute_once
+from paramcount.output.numbers import format_bytes
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
@@ -95,19 +97,50 @@ class Sglang(Engine):
 
     def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
         options, parallel = SglangOptions(**deployment.request.options), deployment.parallel
+        rows = [*deployment.rows]
+        if options.speculative_algorithm in ("EAGLE", "NEXTN"):
+            rows += store_draft(deployment.model)
         key = (self.name, parallel, *sorted(deployment.request.options.items()))
         return compute_once(
             deployment.rows,
             key,
-            lambda: share_rows(load_rows(deployment.rows), deployment.shape, parallel, options),
+            lambda: share_rows(load_rows(rows), deployment.shape, parallel, options),
         )
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
-        options = SglangOptions(**deployment.request.options)
-        return tuple(
-            share._replace(overhead=estimate_reserve(deployment, options, share.total_bytes))
-            for share in super().measure(deployment)
-        )
+        """The share of one GPU of each stage, and with cpu_offload_gb that of the CPU."""
+        options, shares, offloaded = SglangOptions(**deployment.request.options), [], 0
+        for share in super().measure(deployment):
+            moved = min(options.cpu_offload_gb * 2**30, share.weights_bytes)
+            offloaded += moved * share.devices
+            share = share._replace(weights_bytes=share.weights_bytes - moved)
+            shares.append(share._replace(overhead=estimate_reserve(deployment, options, share.total_bytes)))
+        if offloaded:
+            shares.append(
+                Share(len(shares), 0, offloaded, 0, 0, Overhead(0, 0, 0), None, extras=("offloaded weights",))
+            )
+        return tuple(shares)
+
+    def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:
+        return [*super().list_groups(deployment), ()]
+
+    def describe_available(
+        self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int
+    ) -> tuple[str, ...]:
+        """What the log prints of the pools of sliding windows and of recurrent states."""
+        options, notes = SglangOptions(**request.options), []
+        tokens = self.count_tokens(groups, request, available_bytes)
+        request = divide_requests(request, options)
+        pools = make_pools(groups, request, options)
+        if pools.window_bytes:
+            notes.append(f"full_layer_tokens={tokens:,}, swa_layer_tokens={pools.count_window_tokens(tokens):,}")
+        if size := self.count_state_bytes(groups, request):
+            states = self.count_states(groups, request, available_bytes)
+            drafted = (
+                "with those for drafted tokens" if count_slots(options).drafted else f"{states // size - 1:,} slots"
+            )
+            notes.append(f"recurrent states take {format_bytes(states)}: {drafted} of {size:,} bytes")
+        return tuple(notes)
 
     def write_command(self, deployment: Deployment, name: str) -> str:
         """`python -m sglang.launch_server`. Flags that are options of the engine are those that are given."""

@@ -70,6 +70,7 @@ class SglangOptions(NamedTuple):
     moe_dense_tp_size: int = 0
     moe_a2a_backend: str = "none"
     mm_enable_dp_encoder: bool = False
+    cpu_offload_gb: int = 0  # GiB of each GPU's weights that lie on the CPU
     speculative_algorithm: str = "none"
     speculative_num_draft_tokens: int = 0
 

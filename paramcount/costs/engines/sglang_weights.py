@@ -11,10 +11,13 @@ from collections.abc import Iterable, Sequence
 from paramcount.costs.engines.sglang_pools import SglangOptions
 from paramcount.costs.sharding import Parallelism, ShardShape, share_weights
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.formats.packing import Packing
+from paramcount.zoo import Model, count_model
 
 VOCABULARY = ("embedding", "lm_head")
 PADDING = 64  # rows of the vocabulary
 ATTENTION = ("embedding", "qkv", "output_projection", "mixer")
+ENCODERS = ("vision", "audio")
 LATENT = "qkv.kv_up"  # of MLA: kept as it is for prompts, and as two matrices for decoding
 
 
@@ -37,12 +40,26 @@ def share_rows(
     """Bytes on one device of each pipeline stage."""
     by_width: dict[int, list[StoredTensor]] = {}
     for row in rows:
+        if row.tensor.part in ENCODERS and row.tensor.layer is not None and not options.mm_enable_dp_encoder:
+            row = divide_encoder(row, parallel.tp)
         by_width.setdefault(find_width(row, parallel, options), []).append(row)
     sums = [0] * parallel.pp
     for width, group in by_width.items():
         for i, n in enumerate(share_weights(group, shape, parallel._replace(tp=width))):
             sums[i] += n
     return tuple(sums)
+
+
+def divide_encoder(row: StoredTensor, tp: int) -> StoredTensor:
+    """The share of one device: matrices of an encoder's layers are divided, vectors are not."""
+    return row if len(row.tensor.shape) < 2 else row._replace(bytes=-(-row.bytes // tp))
+
+
+def store_draft(model: Model) -> list[StoredTensor]:
+    """The layer that drafts tokens (MTP) in BF16; it shares the embedding and the LM head."""
+    rows = [tensor for tensor in count_model(model).tensors if tensor.kind == "mtp"]
+    plain = Packing("plain", "BF16")
+    return [StoredTensor(tensor, tensor.copies, plain, 2 * tensor.elements) for tensor in rows]
 
 
 def find_width(row: StoredTensor, parallel: Parallelism, options: SglangOptions) -> int:
