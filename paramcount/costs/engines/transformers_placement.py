@@ -101,8 +101,8 @@ def place_modules(modules: Sequence[Module], limits: Sequence[int]) -> Map:
     for i, module in enumerate(modules):
         if module.bytes == largest:
             number -= 1
-        if not number and i + 1 < len(modules):
-            largest = max(other.bytes for other in modules[i + 1 :])
+        if not number:
+            largest = max((other.bytes for other in modules[i + 1 :]), default=0)
             number = sum(other.bytes == largest for other in modules[i + 1 :])
         while device < len(limits):
             if used[device] + module.bytes <= limits[device] - (largest if device == 0 else 0):

@@ -1,0 +1,131 @@
+"""What SGLang's flags and transformers' arguments change; expected values are worked out from their sources."""
+
+from __future__ import annotations
+
+import pytest
+
+import paramcount.api as pc
+from paramcount.costs.engines.transformers_placement import Module, limit_gpus, place_modules
+from paramcount.costs.fit import Fit
+from paramcount.errors import ParamcountError
+
+GIB = 2**30
+LLAMA_TOKEN = 2 * 8 * 128 * 2 * 32  # bytes: keys and values, 8 heads of 128 values in BF16, 32 layers
+
+
+def fit(model: str, **given: object) -> Fit:
+    found = pc.memory(model, engine="sglang", **given).fit  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def count_kv(model: str, context: int, **options: int | float | bool | str) -> int:
+    return pc.memory(model, engine="sglang", context=context, engine_options=options).kv_cache_bytes
+
+
+def test_a_pool_has_one_page_for_padding_and_whole_pages_for_each_sequence() -> None:
+    assert count_kv("llama-3.1-8b", 1000) == 1001 * LLAMA_TOKEN
+    assert count_kv("llama-3.1-8b", 1000, page_size=16) == (1008 + 16) * LLAMA_TOKEN
+
+
+@pytest.mark.parametrize(("backend", "page"), [("flashmla", 64), ("ascend", 128), ("trtllm_mha", 64), ("fa3", 1)])
+def test_some_backends_force_a_page_size(backend: str, page: int) -> None:
+    tokens = -(-1000 // page) * page + page
+    assert count_kv("llama-3.1-8b", 1000, attention_backend=backend) == tokens * LLAMA_TOKEN
+
+
+def test_a_draft_like_the_model_has_the_cache_of_one_layer() -> None:
+    assert count_kv("llama-3.1-8b", 1000, speculative_algorithm="EAGLE") == 1001 * LLAMA_TOKEN * 33 // 32
+
+
+def test_windows_have_a_pool_of_their_own_in_some_models_only() -> None:
+    token = 2 * 8 * 64 * 2 * 12  # gpt-oss-20b: 8 heads of 64 values, 12 layers with and 12 without a window
+    assert count_kv("gpt-oss-20b", 10_000) == (10_001 + 8_001) * token
+    assert count_kv("gpt-oss-20b", 10_000, swa_full_tokens_ratio=0.5) == (10_001 + 5_001) * token
+    assert count_kv("gpt-oss-20b", 10_000, disable_hybrid_swa_memory=True) == 2 * 10_001 * token
+    assert count_kv("gemma-3-1b", 10_000) == 10_001 * 2 * 1 * 256 * 2 * 26
+
+
+def test_states_take_a_share_of_the_memory_by_the_ratio() -> None:
+    found = pc.memory("qwen3-next-80b-a3b", engine="sglang", context=1 << 17)
+    assert found.state_bytes == found.kv_cache_bytes * 9 // 10
+    slots = pc.memory(
+        "qwen3-next-80b-a3b", engine="sglang", context=1 << 17, engine_options={"max_mamba_cache_size": 9}
+    )
+    assert slots.state_bytes % 10 == 0
+    assert slots.kv_cache_bytes == found.kv_cache_bytes
+
+
+def test_the_share_is_what_the_reserve_leaves() -> None:
+    # 512 MiB, 1.5 per token of 8,192, 1,024 for 8 GPUs, 2 per sequence of 512 and 1,536 of MLA: 16,384 of 143,771 MiB.
+    given = {"memory": 143_771 * 2**20, "tp": 8, "context": 1024}
+    default, explicit = (
+        fit("deepseek-r1", **given, engine_options=options) for options in ({}, {"mem_fraction_static": 0.886})
+    )
+    assert default.overhead_bytes == explicit.overhead_bytes
+
+
+def test_attention_of_data_parallel_ranks_has_its_own_requests_and_weights() -> None:
+    given = {"memory": 141 * 10**9, "tp": 8, "context": 4096, "batch": 8}
+    one = fit("deepseek-r1", **given)
+    ranks = fit("deepseek-r1", **given, engine_options={"enable_dp_attention": True, "dp_size": 8})
+    assert ranks.shares[0].kv_cache_bytes < one.shares[0].kv_cache_bytes / 7
+    assert ranks.shares[0].weights_bytes > one.shares[0].weights_bytes + 10**10
+
+
+def test_offloaded_weights_lie_on_the_cpu() -> None:
+    shares = fit("llama-3.1-8b", memory=24 * GIB, context=1024, engine_options={"cpu_offload_gb": 5}).shares
+    whole = fit("llama-3.1-8b", memory=24 * GIB, context=1024).shares[0]
+    assert [share.device for share in shares] == [0, None]
+    assert [share.weights_bytes for share in shares] == [whole.weights_bytes - 5 * GIB, 5 * GIB]
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "message"),
+    [
+        ("sglang", {"mem_fraction_static": 0}, "mem_fraction_static = 0"),
+        ("sglang", {"chunked_prefill_size": -2}, "chunked_prefill_size = -2"),
+        ("sglang", {"attention_backend": "flash"}, "attention_backend"),
+        ("transformers", {"max_memory": "10GiB"}, "max_memory = "),
+        ("transformers", {"device_map": "cpu"}, "device_map"),
+    ],
+)
+def test_a_wrong_value_is_one_line(engine: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ParamcountError, match=message) as error:
+        pc.memory("llama-3.1-8b", engine=engine, memory=24 * GIB, engine_options=options)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_an_encoder_decoder_model_has_no_device_map() -> None:
+    with pytest.raises(ParamcountError, match="encoder"):
+        pc.memory("t5-small", engine="transformers", memory=GIB, engine_options={"device_map": "auto"})
+
+
+MODULES = [Module("inputs", None, 3), *(Module("", i, 5) for i in range(4)), Module("output", None, 3)]
+
+
+def test_the_first_gpu_keeps_room_for_the_largest_module() -> None:
+    assert place_modules(MODULES, [18]).places == (0, 0, 0, None, None, None)
+    assert place_modules(MODULES, [17]).places == (0, 0, None, None, None, None)
+
+
+def test_the_room_shrinks_when_the_largest_modules_are_placed() -> None:
+    assert place_modules(MODULES, [26]).places == (0, 0, 0, 0, 0, 0)
+    assert place_modules(MODULES, [25]).places == (0, 0, 0, 0, None, None)
+
+
+def test_gpus_are_filled_evenly_and_one_gpu_to_nine_tenths() -> None:
+    assert limit_gpus(MODULES, 100, 1, [], balanced=True) == [90]
+    assert limit_gpus(MODULES, 100, 2, [], balanced=True) == [26 // 2 + 5 * 5 // 4, 100]
+    assert limit_gpus(MODULES, 100, 2, [], balanced=False) == [100, 100]
+    assert limit_gpus(MODULES, 100, 1, [40], balanced=True) == [40]
+
+
+def test_layers_on_the_cpu_have_their_cache_on_the_first_gpu() -> None:
+    found = pc.memory("llama-3.1-8b", engine="transformers", memory=10 * GIB, context=4096,
+                      engine_options={"device_map": "auto"}).fit  # fmt: skip
+    assert found is not None
+    gpu, cpu = found.shares
+    assert (gpu.kv_cache_bytes, cpu.kv_cache_bytes) == (4096 * LLAMA_TOKEN, 0)
+    assert gpu.weights_bytes + cpu.weights_bytes == 16_060_522_496
+    assert gpu.layers + cpu.layers == 32
