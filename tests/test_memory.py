@@ -359,6 +359,23 @@ def test_an_available_cache_is_what_the_log_says(run: Runner) -> None:
     assert "one sequence of 8,192 tokens needs 1.07 GB" in " ".join(short.out.split())
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("gpu_memory_utilization=2", "gpu_memory_utilization = 2 (expected above 0, at most 1)"),
+        ("decode_context_parallel_size=3", "= 3 does not divide the 2 tensor-parallel GPUs (expected 1 or 2)"),
+        ("version=0.11", "did you mean v0.11"),
+        ("moe_backend=marlinx", "did you mean marlin?"),
+        ("max_num_seqs=-1", "expected an integer from 0 to 1,000,000,000"),
+    ],
+)
+def test_wrong_flags_of_vllm_are_errors(run: Runner, option: str, text: str) -> None:
+    for target in (["--gpu", "2xh100"], ["--available-kv", "1GiB", "--tp", "2"]):
+        found = run("memory", "gpt-oss-20b", "--engine", "vllm", *target, "--engine-option", option)
+        assert found.code == 2
+        assert text in found.err
+
+
 @pytest.mark.parametrize("text", ["12.5", "0GB", "-1GB", "many", ""])
 def test_a_wrong_size_of_the_cache_is_an_error(run: Runner, text: str) -> None:
     found = run("memory", "gpt2-small", "--available-kv", text)

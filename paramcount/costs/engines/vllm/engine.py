@@ -22,6 +22,7 @@ from paramcount.costs.engines.vllm.pool import (
     plan_pool,
 )
 from paramcount.costs.sharding import compute_once
+from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
@@ -37,6 +38,13 @@ class Vllm(Engine):
     options = MappingProxyType(VllmOptions()._asdict())
     choices = CHOICES
     utilization = 0.92
+
+    def check_options(self, given: Mapping[str, object]) -> None:
+        """Raises: ParamcountError for an unknown option and for a wrong value."""
+        super().check_options(given)
+        share = given.get("gpu_memory_utilization", 1)
+        if isinstance(share, (int, float)) and share > 1:
+            raise ParamcountError(f"= {share}", where="gpu_memory_utilization", expected="above 0, at most 1")
 
     def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         """One pool of blocks for all layers; one more block holds nothing."""
@@ -84,6 +92,7 @@ class Vllm(Engine):
     def describe_available(
         self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int
     ) -> tuple[str, ...]:
+        check_context_parallelism(complete_options(request), request.tp)
         pool = self.plan_pool(groups, request)
         return () if pool is None else describe_available(pool, request, available_bytes)
 
@@ -92,7 +101,9 @@ class Vllm(Engine):
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
         """The share of one device of each stage; a cache whose bytes are given has these at least."""
-        shares, size = super().measure(deployment), complete_options(deployment.request).kv_cache_memory_bytes
+        options = complete_options(deployment.request)
+        check_context_parallelism(options, deployment.parallel.tp)
+        shares, size = super().measure(deployment), options.kv_cache_memory_bytes
         if not size:
             return shares
         return tuple(
@@ -135,6 +146,15 @@ class Vllm(Engine):
             "--moe-backend": options.get("moe_backend"),
         }
         return join_command("vllm serve", name, flags)
+
+
+def check_context_parallelism(options: VllmOptions, tp: int) -> None:
+    """Raises: ParamcountError if the tensor-parallel GPUs cannot divide the tokens of the cache like this."""
+    n = options.decode_context_parallel_size
+    if tp % n:
+        found = f"= {n} does not divide the {tp} tensor-parallel GPUs"
+        choices = [size for size in range(1, tp + 1) if tp % size == 0]
+        raise ParamcountError(found, where="decode_context_parallel_size", choices=choices)
 
 
 def add_mtp_layer(groups: Sequence[CacheGroup]) -> list[CacheGroup]:
