@@ -77,3 +77,9 @@ def count_figure(engine: str, row: LoggedFigure) -> float:
     if figure == "weights":  # the encoders are a model of their own
         return (share.weights_bytes - (result.mmproj_bytes if place == "gpu0" else 0)) / MIB
     return {"kv": share.kv_cache_bytes, "state": share.state_bytes}[figure] / MIB
+
+
+def find_verdict(engine: str, row: LoggedFigure) -> str:
+    fit = measure(engine, row.model, json.dumps(row.arguments, sort_keys=True)).fit
+    assert fit is not None
+    return fit.verdict
