@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.costs.estimators import list_zero_lines
 from tests.logged import FULFILLED, LoggedFigure, agrees, find_share, load_logged, read_logged
 
 LOGGED = read_logged("training")
@@ -35,10 +36,12 @@ def count_figure(row: LoggedFigure) -> float:
     if row.figure in ("trainable", "total"):  # "trainable params: … || all params: …"
         return int(getattr(adapt(row.model, json.dumps(given["lora"], sort_keys=True)), row.figure))
     line = given.pop("line", None)
-    result = measure(row.model, json.dumps(given, sort_keys=True))
-    if row.figure == "weights_gib":
-        return float(result.weights_bytes / GIB)
-    (estimate,) = (estimate for estimate in result.estimates if estimate.options == line)
+    if "total_params" in given:  # estimate_zero2_model_states_mem_needs_all_cold and its like
+        estimates = list_zero_lines(given["total_params"], given["largest_params"], given["gpus"])
+    else:
+        result = measure(row.model, json.dumps(given, sort_keys=True))
+        estimates = result.estimates
+    (estimate,) = (estimate for estimate in estimates if estimate.options == line)
     size = {"zero_cpu_gib": estimate.cpu_bytes, "zero_gpu_gib": estimate.gpu_bytes}[row.figure]
     return float(size / GIB)
 
@@ -49,7 +52,7 @@ def test_a_figure_is_what_the_log_prints(name: str) -> None:
     assert agrees(row, count_figure(row)) == (not row.reason)
 
 
-@pytest.mark.parametrize("aside", sorted({row.aside for row in LOGGED.values()}))
+@pytest.mark.parametrize("aside", [False, True])
 def test_most_figures_are_met(aside: bool) -> None:
     assert find_share(LOGGED.values(), aside=aside) >= FULFILLED
 
@@ -62,6 +65,6 @@ def test_no_run_that_ran_out_of_memory_fits_and_none_that_worked_does_not() -> N
     verdicts = {kind: [judge(row) for row in OUTCOMES if row.value.startswith(kind)] for kind in ("worked", "oom")}
     assert "fits" not in verdicts["oom"]
     assert "does not fit" not in verdicts["worked"]
-    assert len(verdicts["oom"]) >= 9
+    assert len(verdicts["oom"]) >= 10
     assert verdicts["oom"].count("does not fit") >= 4
     assert 2 * verdicts["worked"].count("fits") > len(verdicts["worked"])

@@ -117,16 +117,21 @@ def list_estimates(model: Model, gpus: int, nodes: object = 1) -> tuple[Estimate
     if gpus % n_nodes:
         raise ParamcountError(f"= {n_nodes} does not divide {gpus} GPUs", where="nodes")
     count = count_model(model)
+    zero = list_zero_lines(count.total, find_largest_module(count), gpus // n_nodes, n_nodes)
+    adam = estimate_adam(count_base_model(model.sizes)).items()
+    return *zero, *(Estimate("Accelerate", f"{dtype}, training using Adam", size) for dtype, size in adam)
+
+
+def list_zero_lines(total: int, largest: int, gpus: int, nodes: int = 1) -> tuple[Estimate, ...]:
+    """The lines of DeepSpeed's estimators. `gpus`: per node."""
     estimates = []
-    for line in estimate_zero(count.total, find_largest_module(count), gpus // n_nodes, n_nodes):
+    for line in estimate_zero(total, largest, gpus, nodes):
         optimizer = f"offload_optimizer={describe_place(line.offload_optimizer)}"
         options = f"ZeRO 2, {optimizer}"
         if line.stage == 3:
             params = f"offload_param={describe_place(line.offload_params)}"
             options = f"ZeRO 3, {params}, {optimizer}, zero_init={int(line.zero_init)}"
         estimates.append(Estimate("DeepSpeed", options, line.gpu_bytes, line.cpu_bytes))
-    for dtype, size in estimate_adam(count_base_model(model.sizes)).items():
-        estimates.append(Estimate("Accelerate", f"{dtype}, training using Adam", size))
     return tuple(estimates)
 
 

@@ -67,7 +67,7 @@ def describe_state(setup: Setup, share: TrainingShare) -> str:
 
 
 def describe_activations(setup: Setup, share: TrainingShare) -> str:
-    """Such as "inputs of 32 layers, 2.15 GB; max(one recomputed layer 1.36 GB, logits in FP32 4.20 GB)"."""
+    """Such as "inputs of 32 layers, 2.15 GB; max(one recomputed layer 1.36 GB, logits 4.20 GB)"."""
     what = "inputs" if setup.checkpointing == "full" else "values for the backward pass"
     without = " without attention weights" if setup.checkpointing == "selective" else ""
     in_flight = setup.pp - share.stage
@@ -76,7 +76,7 @@ def describe_activations(setup: Setup, share: TrainingShare) -> str:
     if share.recomputed_bytes:
         parts.append(f"one recomputed layer {format_bytes(share.recomputed_bytes)}")
     if share.logits_bytes:
-        parts.append(f"logits in FP32 {format_bytes(share.logits_bytes)}")
+        parts.append(f"logits {format_bytes(share.logits_bytes)}")
     most = f"max({', '.join(parts)})" if len(parts) > 1 else "".join(parts)
     kept = f"{what} of {share.layers} layers{without}{batches}, {format_bytes(share.saved_bytes)}"
     return f"{kept}; {most}" if most else kept
