@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from paramcount.costs.caches import CacheGroup, LayerCaches
 from paramcount.counting.components import TOWERS
@@ -23,6 +23,7 @@ from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.layer_types import count_layers
 
+T = TypeVar("T")
 REPLICATED = ("norm", "router", "position", "other_embedding", "other", "vision", "audio", "projector")
 DIVISIBLE = {
     "n_heads": ("n_decoder_heads", "n_heads"),
@@ -140,9 +141,9 @@ def split_stacks(n_layers: int, stages: int) -> tuple[range, ...]:
 
 
 class StoredRows(tuple[StoredTensor, ...]):
-    """The tensors of a model, with the shares that were computed from them."""
+    """The tensors of a model, with what was computed from them, such as shares."""
 
-    shares: dict[Hashable, tuple[int, ...]]
+    shares: dict[Hashable, Any]
 
     def __new__(cls, rows: Iterable[StoredTensor]) -> StoredRows:
         made = super().__new__(cls, rows)
@@ -150,15 +151,14 @@ class StoredRows(tuple[StoredTensor, ...]):
         return made
 
 
-def compute_once(
-    rows: Sequence[StoredTensor], key: Hashable, compute: Callable[[], tuple[int, ...]]
-) -> tuple[int, ...]:
-    """Shares of some rows: a search for contexts, batches and devices needs the same ones over and over."""
+def compute_once(rows: Sequence[StoredTensor], key: Hashable, compute: Callable[[], T]) -> T:
+    """Such as shares of some rows: a search for contexts, batches and devices needs the same ones over and over."""
     if not isinstance(rows, StoredRows):
         return compute()
     if key not in rows.shares:
         rows.shares[key] = compute()
-    return rows.shares[key]
+    found: T = rows.shares[key]
+    return found
 
 
 def share_weights(rows: Iterable[StoredTensor], shape: ShardShape, parallel: Parallelism) -> tuple[int, ...]:

@@ -86,6 +86,7 @@ class Builder:
             part = LayerBuilder(self, layer)
             is_last = i == len(model.layers) - 1
             x = part.build(x, chosen if is_last else None)
+            graph.expand(x)  # changes nothing but the depth of the recursion
         x = self.norm(x, model.output_device)
         x.is_output = True
         head = graph.weight(model.output.bytes, model.output_device)

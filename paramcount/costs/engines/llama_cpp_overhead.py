@@ -11,6 +11,7 @@ from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, Wei
 from paramcount.costs.engines.llama_cpp_placement import Place, Placement
 from paramcount.costs.sharding import compute_once
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.errors import ParamcountError
 from paramcount.zoo import Model, count_model
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 CONTEXT, LEAST_CONTEXT, MOST_CONTEXT = 456 * MIB, 280 * MIB, 749 * MIB
 SPREAD, SIMPLIFIED_SPREAD = 32, 4  # the buffer may differ by a 32nd; if layers are simplified, by a quarter
 SIMPLIFIED = ("ssm_out.weight", "shortconv.out_proj.weight", "attn_kv_a_mqa.weight", "time_mix_key.weight")
+MOST_EXPERTS = 1024  # LLAMA_MAX_EXPERTS
 KEPT = 2  # layers of each kind on each device: the memory of further ones is the same again
 
 
@@ -107,15 +109,15 @@ def build_model(
     deployment: Deployment, placement: Placement, caches: Mapping[int, LayerCache], batch: Batch
 ) -> GraphModel:
     """The graph of a model with as many layers as decide the size of its buffers."""
-    tensors = find_tensors(list_gguf_rows(deployment))
-    outside, gpus = tensors.pop(-1, {}), placement.gpus
+    tensors = compute_once(deployment.rows, "gguf tensors", lambda: find_tensors(list_gguf_rows(deployment)))
+    outside, gpus = tensors.get(-1, {}), placement.gpus
 
     def number(place: Place) -> int:
         return gpus if place is None else place
 
     layers, seen = [], dict[tuple[Any, ...], int]()
     for i in sorted(tensors):
-        if i >= len(placement.layers):
+        if not 0 <= i < len(placement.layers):
             continue
         cache, device = caches.get(i, LayerCache(0, 0)), number(placement.layers[i])
         own, experts = tensors[i], gpus if i < placement.n_cpu_moe else device
@@ -125,9 +127,15 @@ def build_model(
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] <= KEPT or i == len(placement.layers) - 1:
             layers.append(layer)
-    embedding = outside["token_embd.weight"]
+    embedding = outside.get("token_embd.weight")
+    if embedding is None:
+        raise ParamcountError("has no token embedding", where=deployment.model.id)
     sizes: Any = deployment.model.sizes
     sizes = getattr(sizes, "language", sizes)
+    k = getattr(sizes, "n_active_experts", 0) or 1
+    if k > MOST_EXPERTS:
+        expected = f"at most {MOST_EXPERTS}, the most that llama.cpp loads"
+        raise ParamcountError(f"= {k:,}", where="n_active_experts", expected=expected)
     is_pipelined = gpus > 1 and all(place is not None for place in (*placement.layers, placement.output))
     return GraphModel(
         layers=layers,
@@ -136,7 +144,7 @@ def build_model(
         output=outside.get("output.weight", embedding),
         d_model=embedding.shape[-1],
         n_heads=deployment.shape.n_heads,
-        experts_per_token=getattr(sizes, "n_active_experts", 0) or 1,
+        experts_per_token=k,
         tokens=batch.tokens,
         outputs=batch.outputs,
         copies=PIPELINE_COPIES if is_pipelined and batch.offloads_cache and not placement.n_cpu_moe else 1,
