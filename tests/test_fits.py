@@ -110,6 +110,8 @@ CASES: list[dict[str, Any]] = [
     {"model": "gemma-3-4b", "gpu": "RTX 3060 12GB", "dtype": "q8_0", "context": 131_072, "batch": 8},
     {"model": "jamba-v0.1", "gpu": "RTX 5090", "batch": 64, "component_dtypes": {"experts": "int4"}},
     {"model": "t5-3b", "memory": 8 * 10**9, "context": 16_384},
+    {"model": "qwen3-30b-a3b", "gpu": "RTX 3060 12GB", "dtype": "q4_k_m", "engine": "llama.cpp", "context": 32_768},
+    {"model": "llama-3.1-70b", "gpu": "RTX 4090", "dtype": "q4_k_m", "engine": "ollama", "context": 8192},
 ]
 
 
@@ -121,6 +123,16 @@ def test_every_suggestion_fits_when_the_same_call_is_made_with_it(case: dict[str
     for suggestion in fit.suggestions:
         at = measure(**(case | suggestion.options))
         assert (at.verdict, at.free_bytes) == ("fits", suggestion.free_bytes), suggestion
+
+
+def test_layers_and_experts_on_the_cpu_are_the_fewest_that_make_it_fit() -> None:
+    case: dict[str, Any] = {"gpu": "RTX 3060 12GB", "dtype": "q4_k_m", "engine": "llama.cpp", "context": 32_768}
+    fit = measure("qwen3-30b-a3b", **case)
+    added = [dict(s.options)["engine_options"] for s in fit.suggestions if "engine_options" in s.options]
+    assert [list(options) for options in added] == [["n_cpu_moe"], ["n_gpu_layers"]]
+    (experts, layers) = (next(iter(options.values())) for options in added)
+    assert measure("qwen3-30b-a3b", **case, engine_options={"n_cpu_moe": experts - 1}).verdict != "fits"
+    assert measure("qwen3-30b-a3b", **case, engine_options={"n_gpu_layers": layers + 1}).verdict != "fits"
 
 
 def test_suggestions_start_with_the_mildest_change() -> None:

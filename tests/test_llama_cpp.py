@@ -1,0 +1,144 @@
+"""llama.cpp and Ollama: what lies on each device, the two contexts, and how ggml gives tensors their memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.costs.engines.ggml_graph import Graph, Node
+from paramcount.costs.engines.ggml_memory import reserve
+from paramcount.costs.engines.llama_cpp_placement import place_layers
+from paramcount.costs.fit import Fit
+from paramcount.errors import ParamcountError
+from tests.running import Runner
+
+PADDING = 2**20  # more than what GPUs add to rows that are no multiple of 512 values
+
+
+def measure(model: str, **arguments: Any) -> Fit:
+    fit = pc.memory(model, **{"engine": "llama.cpp", "dtype": "q4_k_m", "gpu": "2xRTX 3090", **arguments}).fit
+    assert fit is not None
+    return fit
+
+
+@pytest.mark.parametrize(
+    ("number", "splits", "is_last", "layers", "output"),
+    [
+        (-1, (1, 1), False, (0, 0, 0, 1), 1),  # 5 with the LM head: 0, 1/5 and 2/5 are below a half
+        (99, (3, 1), False, (0, 0, 0, 0), 1),
+        (0, (1, 1), False, (None,) * 4, None),
+        (1, (1,), False, (None,) * 4, 0),  # https://github.com/ggml-org/llama.cpp/pull/18148: the LM head first
+        (1, (1,), True, (None, None, None, 0), None),  # and last before it
+        (5, (1,), True, (0, 0, 0, 0), 0),
+    ],
+)
+def test_the_last_layers_are_on_gpus(
+    number: int, splits: tuple[float, ...], is_last: bool, layers: tuple[int | None, ...], output: int | None
+) -> None:
+    placement = place_layers(4, number, splits, output_last=is_last)
+    assert (placement.layers, placement.output) == (layers, output)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_gpu_layers": 20}, {"n_cpu_moe": 30}, {"tensor_split": "5,1"}])
+def test_every_tensor_lies_on_one_device(options: dict[str, object]) -> None:
+    fit = measure("qwen3-30b-a3b", engine_options=options)
+    whole = pc.memory("qwen3-30b-a3b", dtype="q4_k_m")
+    excess = sum(share.weights_bytes for share in fit.shares) - whole.weights_bytes
+    assert 0 <= excess < PADDING
+    assert sum(share.layers for share in fit.shares) == 48
+
+
+def test_a_tied_embedding_is_copied_to_the_gpu_of_the_lm_head() -> None:
+    [first, second, cpu] = measure("qwen2.5-3b").shares
+    whole = pc.memory("qwen2.5-3b", dtype="q4_k_m")
+    embedding = sum(group.bytes for group in whole.weights if group.component == "embedding")
+    assert cpu.weights_bytes == embedding
+    assert 0 <= first.weights_bytes + second.weights_bytes - whole.weights_bytes < PADDING
+    assert "copy of the token embedding" in second.extras
+
+
+def test_moving_experts_to_the_cpu_leaves_the_cache_where_it_is() -> None:
+    before, after = measure("qwen3-30b-a3b"), measure("qwen3-30b-a3b", engine_options={"n_cpu_moe": 48})
+    for old, new in zip(before.shares, after.shares):
+        assert old.kv_cache_bytes == new.kv_cache_bytes
+        assert (old.weights_bytes > new.weights_bytes) == (old.device is not None)
+
+
+def test_without_offload_the_cache_is_on_the_cpu() -> None:
+    shares = measure("llama-3.1-8b", engine_options={"no_kv_offload": True}).shares
+    assert [bool(share.kv_cache_bytes) for share in shares] == [False, False, True]
+
+
+def test_the_memory_of_the_cpu_counts_if_it_is_limited() -> None:
+    options = {"n_gpu_layers": 10}
+    assert measure("llama-3.1-70b", engine_options=options).verdict == "fits"
+    limited = measure("llama-3.1-70b", engine_options=options, ram=16 * 10**9)
+    assert (limited.verdict, limited.fullest.device, limited.memory_bytes) == ("does not fit", None, 16 * 10**9)
+
+
+def test_c_is_the_context_of_all_sequences_together() -> None:
+    parts = pc.memory("llama-3.1-8b", engine="llama.cpp", context=4096, batch=4)
+    whole = pc.memory("llama-3.1-8b", engine="llama.cpp", engine_options={"ctx_size": 16_384, "parallel": 4})
+    assert (whole.context, whole.batch, whole.kv_cache_bytes) == (4096, 4, parts.kv_cache_bytes)
+    assert whole.notes[0] == "-c is 16,384: divided among 4 sequences (-np 4)"
+
+
+def test_num_ctx_is_the_context_of_each_request() -> None:
+    options = {"num_ctx": 4096, "OLLAMA_NUM_PARALLEL": 4}
+    ollama = pc.memory("llama-3.1-8b", engine="ollama", engine_options=options)
+    assert ollama.kv_cache_bytes == 4 * pc.memory("llama-3.1-8b", engine="ollama", context=4096).kv_cache_bytes
+
+
+# server/routes.go of Ollama: 47 and 23 GiB of all GPUs together
+@pytest.mark.parametrize(("memory", "context"), [(22, 4096), (24, 32_768), (48, 131_072)])
+def test_the_default_context_of_ollama_follows_from_the_memory(memory: int, context: int) -> None:
+    result = pc.memory("llama-3.1-8b", engine="ollama", dtype="q4_k_m", memory=memory * 2**30)
+    assert result.context == context  # at most the model's
+
+
+def test_what_ollama_leaves_free_counts_as_taken() -> None:
+    case: dict[str, Any] = {"engine": "ollama", "context": 4096, "gpu": "RTX 3090"}
+    plain, kept = (
+        measure("llama-3.1-8b", **case, engine_options=options) for options in ({}, {"OLLAMA_GPU_OVERHEAD": 10**9})
+    )
+    assert plain.free_bytes - kept.free_bytes == 10**9
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (["--engine-option", "tensor_split=a"], "tensor_split = 'a' (expected numbers such as 3,1)"),
+        (["--engine-option", "tensor_split=1,1,1"], "tensor_split = '1,1,1' for 2 GPUs (expected at most 2 numbers)"),
+        (["--tp", "2"], "--tp TP=2, but llama.cpp divides the layers among GPUs (expected pp alone)"),
+        (["--engine-option", "ctx_size=4096", "--context", "4k"], "ctx_size cannot be combined with context"),
+        (["--engine-option", "n_gpu_layers=-2"], "n_gpu_layers = -2 (expected an integer from -1 to"),
+    ],
+)
+def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
+    found = run("memory", "llama-3.1-8b", "--gpu", "2xRTX 3090", "--engine", "llama.cpp", *line)
+    assert (found.code, found.out) == (2, "")
+    assert error in found.err.replace(":", "")
+
+
+def test_a_buffer_that_nothing_reads_any_more_is_used_again() -> None:
+    graph = Graph(1)
+    x = Node("mul_mat", 1024, [graph.weight(0, 0), graph.input(256)])
+    y = Node("add", 1024, [x, graph.weight(0, 0)])  # over x
+    z = Node("mul_mat", 512, [graph.weight(0, 0), y])
+    graph.expand(Node("mul_mat", 1024, [graph.weight(0, 0), z]))  # where input and y were
+    assert reserve(graph) == [256 + 1024 + 512]
+
+
+def test_what_several_gpus_share_is_copied_to_each() -> None:
+    graph = Graph(3)
+    given = graph.input(4096)
+    first = Node("mul_mat", 1024, [graph.weight(0, 0), given])
+    graph.expand(Node("mul_mat", 1024, [graph.weight(0, 1), first]))
+    assert reserve(graph) == [4096 + 1024, 2048, 4096]
+
+
+def test_more_gpus_than_llama_cpp_takes_are_refused() -> None:
+    with pytest.raises(ParamcountError, match="at most 16 GPUs"):
+        measure("llama-3.1-8b", gpu="17xRTX 3090")
