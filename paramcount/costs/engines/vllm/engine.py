@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
 
 
+# Minor version up to which a request may take all blocks; later ones keep one that holds nothing.
+LAST_WITHOUT_EMPTY_BLOCK = 25
 FIRST_092 = 20  # minor version whose default utilization is 0.92
 
 
@@ -51,13 +53,14 @@ class Vllm(Engine):
         pool = self.plan_pool(groups, request)
         if pool is None:
             return Allocation(0, 0)
-        unit = pool.block_bytes
+        options, unit = complete_options(request), pool.block_bytes
+        empty = unit if options.minor > LAST_WITHOUT_EMPTY_BLOCK else 0
         kv_bytes, state_bytes = (request.batch * unit * pool.count_blocks(is_state=kind) for kind in (False, True))
         if kv_bytes:
-            kv_bytes += unit
+            kv_bytes += empty
         else:
-            state_bytes += unit
-        return Allocation(kv_bytes, state_bytes, describe_pool(groups, pool, complete_options(request)), unit, unit)
+            state_bytes += empty
+        return Allocation(kv_bytes, state_bytes, describe_pool(groups, pool, options), unit, empty)
 
     def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         """Convolutions are in the dtype of the model; other states as the config says, or in FP32 if channels decay."""
@@ -143,6 +146,7 @@ class Vllm(Engine):
             "--decode-context-parallel-size": options.get("decode_context_parallel_size"),
             "--mm-encoder-tp-mode": options.get("mm_encoder_tp_mode"),
             "--language-model-only": options.get("language_model_only"),
+            "--runner": options.get("runner"),
             "--moe-backend": options.get("moe_backend"),
         }
         return join_command("vllm serve", name, flags)

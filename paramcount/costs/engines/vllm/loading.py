@@ -73,7 +73,7 @@ def share_loaded(deployment: Deployment) -> tuple[int, ...]:
     model, parallel, shape = deployment.model, deployment.parallel, deployment.shape
     options = complete_options(deployment.request)
     kernels = choose_kernels(options.moe_backend, deployment.device.name)
-    rows = [row for row in deployment.rows if not (options.language_model_only and is_encoder(row))]
+    rows = [row for row in deployment.rows if is_loaded(row, options)]
     stages = split_layers(shape.n_layers, parallel.pp)
     sums = [0] * parallel.pp
     fused: dict[tuple[object, ...], list[LoadedTensor]] = {}
@@ -106,6 +106,12 @@ def count_mtp(model: Model, shape: ShardShape, parallel: Parallelism) -> int:
     rows = [tensor for tensor in count_model(model).tensors if tensor.kind == "mtp"]
     plain = Packing("plain", "BF16")
     return sum(divide(StoredTensor(t, t.copies, plain, 2 * t.elements), shape, parallel) for t in rows)
+
+
+def is_loaded(row: StoredTensor, options: VllmOptions) -> bool:
+    if options.language_model_only and is_encoder(row):
+        return False
+    return options.runner == "generate" or not row.tensor.component.startswith("lm_head")
 
 
 def is_encoder(row: StoredTensor) -> bool:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 GIB = 2**30
 LATEST = 33
 FIRST_V1 = 8  # minor version
+LAST_WITHOUT_CACHED_STATES = (
+    25  # minor version: logs of 0.19 to 0.25 keep one state where prefix caching is not asked for
+)
 CHUNKED = 32_768  # tokens of a context above which earlier versions divide a prompt
 VERSIONS = tuple(f"v0.{n}" for n in range(LATEST, 5, -1))
 
@@ -27,7 +30,9 @@ class VllmOptions(NamedTuple):
     block_size: int = 16
     max_num_batched_tokens: int = 0
     max_num_seqs: int = 0
-    enable_prefix_caching: bool = True  # a recurrent layer then keeps two states per request
+    enable_prefix_caching: bool = (
+        True  # a recurrent layer then keeps two states; up to version 0.25 it is off beside them
+    )
     disable_hybrid_kv_cache_manager: bool = False  # sliding windows then keep all tokens
     async_scheduling: bool = True  # sliding windows then reserve two batches in flight; not up to version 0.25
     enforce_eager: bool = False  # no CUDA graphs
@@ -37,6 +42,7 @@ class VllmOptions(NamedTuple):
     decode_context_parallel_size: int = 1  # GPUs of the tensor-parallel ones that divide the tokens of the cache
     mamba_cache_mode: str = "auto"
     mamba_ssm_cache_dtype: str = "auto"  # as the config says
+    runner: str = "generate"  # pooling: without the LM head and the sampler, as for embeddings
     speculative_method: str = "none"  # mtp: the model's own MTP layers are loaded, too
     num_speculative_tokens: int = 0
     mm_encoder_tp_mode: str = "weights"  # data: whole encoders on every GPU
@@ -65,6 +71,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "version": VERSIONS,
         "mamba_cache_mode": ("auto", "none", "align"),
         "mamba_ssm_cache_dtype": ("auto", "float32", "bfloat16", "float16"),
+        "runner": ("generate", "pooling"),
         "speculative_method": ("none", "mtp"),
         "mm_encoder_tp_mode": ("weights", "data"),
         "moe_backend": ("auto", "triton", "marlin", "flashinfer_trtllm", "flashinfer_cutlass"),
@@ -78,6 +85,10 @@ def complete_options(request: CacheRequest) -> VllmOptions:
     Without a GPU the choice is that for H100 and the like.
     """
     options = VllmOptions(**request.options)
+    if options.minor <= LAST_WITHOUT_CACHED_STATES and "enable_prefix_caching" not in request.options:
+        options = options._replace(
+            mamba_cache_mode={"auto": "none"}.get(options.mamba_cache_mode, options.mamba_cache_mode)
+        )
     tokens, sequences = choose_batch(request.device)
     if options.minor < FIRST_V1:  # whole prompts, in chunks if they are long
         tokens, sequences = 2048 if request.context > CHUNKED else max(request.context, 2048), 256

@@ -55,7 +55,7 @@ def measure_activation(deployment: Deployment, options: VllmOptions, stage: int)
     parallel = deployment.parallel
     peak = measure_forward(deployment.model, options.max_num_batched_tokens, parallel.tp, options.enforce_eager)
     usual = peak.decoder
-    if stage == parallel.pp - 1:
+    if stage == parallel.pp - 1 and options.runner == "generate":
         usual = max(usual, count_sampler(peak, options.max_num_seqs, options.minor))
     low, high = ACTIVATION_SPREAD
     if not peak.encoder or options.language_model_only:
