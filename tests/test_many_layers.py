@@ -15,7 +15,7 @@ MANY = 2**31  # the largest valid number of layers is above it
 
 COMMANDS = [
     "", "memory", "memory --gpu h100", "memory --gpu 4xh100 --pp 2", "training", "training --gpu 8xh100 --pp 4",
-    "flops", "trace", "explain", "map -o x.svg", "draw -o x.svg",
+    "flops", "trace", "explain", "map -o x.svg", "draw -o x.svg", "plan --gpu h100",
 ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def confirm(model: str, it: PlannedDeployment) -> None:
     assert measured._replace(suggestions=()) == it.fit._replace(suggestions=())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(model=st.sampled_from(MODELS), need=st.fixed_dictionaries(NEEDS))
 def test_memory_confirms_every_deployment_with_the_same_arguments(model: str, need: dict[str, Any]) -> None:
     try:
@@ -60,7 +60,7 @@ def test_memory_confirms_every_deployment_with_the_same_arguments(model: str, ne
             assert (fit.verdict, fit.free_bytes) == ("fits", suggestion.free_bytes)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     model=st.sampled_from(("llama-3.1-70b", "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3", "gemma-3-27b")),
     gpu=st.sampled_from(("h100", "h200", "a10", "rtx4090", "mi300x")),

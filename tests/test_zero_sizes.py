@@ -36,7 +36,7 @@ BUILT: list[tuple[dict[str, Any], int]] = [
 ]  # fmt: skip
 COMMANDS = (
     "show", "explain", "trace", "memory", "flops", "training", "compare", "verify", "draw -o OUT.svg", "map -o OUT.svg",
-    "report -o OUT.html", "explore -o OUT.html", "lora --targets embed_tokens,shared",
+    "report -o OUT.html", "explore -o OUT.html", "lora --targets embed_tokens,shared", "plan",
 )  # fmt: skip
 
 

@@ -67,7 +67,9 @@ def make_plan(
             key = choose_engine(gpu, format, need.engine), name
             if key not in variants and key not in left_out:
                 try:
-                    variants[key] = make_variant(subject, len(variants), *key)
+                    variant = make_variant(subject, len(variants), *key)
+                    make_candidate(subject, variant, gpu, number).deployment.measure()
+                    variants[key] = variant
                 except ParamcountError as error:  # llama.cpp does not support the model or the dtype
                     left_out[key] = error
             if key in variants:

@@ -170,10 +170,10 @@ class Engine:
         parallel, shape = deployment.parallel, deployment.shape
         request = deployment.request._replace(tp=parallel.tp)
         weights = self.share_weights(deployment)
-        shares = []
+        shares, stages = [], split_layers(shape.n_layers, parallel.pp)
         for i, groups in enumerate(deployment.list_stages()):
             allocation = self.allocate(groups, request)
-            layers = split_layers(shape.n_layers, parallel.pp)[i]
+            layers = stages[i]
             overhead = self.estimate_overhead(deployment, i)
             width = parallel.devices // parallel.pp
             share = Share(i, len(layers), weights[i], allocation.kv_bytes, allocation.state_bytes, overhead)

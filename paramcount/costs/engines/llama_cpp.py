@@ -33,6 +33,7 @@ from paramcount.errors import ParamcountError, count_noun, describe_value
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
 
+MOST_LAYERS = 512  # LLAMA_MAX_LAYERS
 MOST_GPUS = 16  # GGML_CUDA_MAX_DEVICES
 ALL = 999  # layers, for the command line
 
@@ -127,7 +128,12 @@ class LlamaCpp(Engine):
             raise ParamcountError(found, where="tensor_split", expected=f"at most {count_noun(gpus, 'number')}")
         splits += (0.0,) * (gpus - len(splits))
         number, first, is_last = options.n_gpu_layers, options.n_cpu_moe, options.version == VERSIONS[0]
-        return place_layers(deployment.shape.n_layers, number, splits, first, output_last=is_last)
+        n_layers = deployment.shape.n_layers
+        if n_layers > MOST_LAYERS:
+            raise ParamcountError(
+                f"has {n_layers:,} layers", where=deployment.model.id, expected=f"at most {MOST_LAYERS} for llama.cpp"
+            )
+        return place_layers(n_layers, number, splits, first, output_last=is_last)
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
         """One share per GPU, and one of the CPU, which always holds the token embedding."""

@@ -177,7 +177,7 @@ def list_stored(
 
 def remove_layers(tensor: TensorRow, others: TensorRow) -> TensorRow | None:
     """The tensor in the layers that the others are not in; None if there are none."""
-    if tensor.layer is None or others.layer is None:
+    if tensor.layer is None or others.layer is None or tensor.layer.runs == others.layer.runs:
         return None
     taken = set(others.layer.indices)
     layers = [i for i in tensor.layer.indices if i not in taken]
