@@ -73,6 +73,27 @@ def test_attention_of_data_parallel_ranks_has_its_own_requests_and_weights() -> 
     assert ranks.shares[0].weights_bytes > one.shares[0].weights_bytes + 10**10
 
 
+def test_ranks_and_experts_are_divided_among_the_tensor_parallel_gpus() -> None:
+    with pytest.raises(ParamcountError, match="dp_size = 3 does not divide tp = 8"):
+        fit("deepseek-r1", memory=141 * 10**9, tp=8, engine_options={"enable_dp_attention": True, "dp_size": 3})
+    with pytest.raises(ParamcountError, match="ep = 8 exceeds tp = 1"):
+        fit("deepseek-r1", memory=141 * 10**9, tp=1, ep=8)
+
+
+def test_a_draft_of_the_model_is_loaded() -> None:
+    given = {"memory": 141 * 10**9, "tp": 8, "context": 1024}
+    without, drafted = (
+        pc.memory("deepseek-r1", engine="sglang", **given, engine_options=options)  # type: ignore[arg-type]
+        for options in ({}, {"speculative_algorithm": "NEXTN"})
+    )
+    assert without.fit is not None
+    assert drafted.fit is not None
+    added = drafted.fit.shares[0].weights_bytes - without.fit.shares[0].weights_bytes
+    assert 2 * 11_610_067_968 // 8 <= added < 2 * 11_610_067_968 // 4  # MTP layers in BF16; norms and others are whole
+    assert any("are not loaded" in note for note in without.notes)
+    assert not any("are not loaded" in note for note in drafted.notes)
+
+
 def test_offloaded_weights_lie_on_the_cpu() -> None:
     shares = fit("llama-3.1-8b", memory=24 * GIB, context=1024, engine_options={"cpu_offload_gb": 5}).shares
     whole = fit("llama-3.1-8b", memory=24 * GIB, context=1024).shares[0]

@@ -214,7 +214,9 @@ def measure_memory(
     warnings = [*warn_request(model, groups, request, limit), *warn_ignored_window(model, groups)]
     mtp_bytes = sum_mtp(count, format)
     inside_file = f", {format_bytes(mtp_bytes)} of the file" if mtp_bytes else ""
-    mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"] if count.mtp else []
+    mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"]
+    if not count.mtp or rules.loads_mtp(request):
+        mtp_notes = []
     memory = Memory(
         id=model.id,
         name=model.name,

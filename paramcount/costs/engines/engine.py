@@ -154,6 +154,10 @@ class Engine:
         shares = compute_once(deployment.rows, ("padded", deployment.parallel), share_padded)
         return deployment.device.assume_overhead(shares[stage] // PADDING_DIVISOR)
 
+    def loads_mtp(self, request: CacheRequest) -> bool:
+        """Whether the options load the model's MTP layers."""
+        return False
+
     def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
         """Bytes of the weights on one device of each stage; they are the same for every device, context and batch."""
         parallel = deployment.parallel

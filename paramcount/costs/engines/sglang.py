@@ -21,7 +21,8 @@ from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest,
 from paramcount.costs.engines.sglang_pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
 from paramcount.costs.engines.sglang_reserve import estimate_reserve
 from paramcount.costs.engines.sglang_weights import load_rows, share_rows, store_draft
-from paramcount.costs.sharding import compute_once
+from paramcount.costs.sharding import Parallelism, ShardShape, compute_once
+from paramcount.errors import ParamcountError
 from paramcount.output.numbers import format_bytes
 
 if TYPE_CHECKING:
@@ -95,10 +96,19 @@ class Sglang(Engine):
         """Convolutions are in BF16; other states as the config says, otherwise in FP32 (mamba_ssm_dtype)."""
         return BF16 if state.is_convolution else request.config_state_dtype or F32
 
+    def loads_mtp(self, request: CacheRequest) -> bool:
+        return SglangOptions(**request.options).speculative_algorithm in ("EAGLE", "NEXTN")
+
+    def check_parallelism(self, shape: ShardShape, parallel: Parallelism) -> None:
+        super().check_parallelism(shape, parallel)
+        if parallel.ep > parallel.tp:
+            found = f"= {parallel.ep} exceeds tp = {parallel.tp}, but SGLang divides experts among those GPUs"
+            raise ParamcountError(found, where="ep", expected=f"at most {parallel.tp}")
+
     def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
         options, parallel = SglangOptions(**deployment.request.options), deployment.parallel
         rows = [*deployment.rows]
-        if options.speculative_algorithm in ("EAGLE", "NEXTN"):
+        if self.loads_mtp(deployment.request):
             rows += store_draft(deployment.model)
         key = (self.name, parallel, *sorted(deployment.request.options.items()))
         return compute_once(
@@ -110,6 +120,9 @@ class Sglang(Engine):
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
         """The share of one GPU of each stage, and with cpu_offload_gb that of the CPU."""
         options, shares, offloaded = SglangOptions(**deployment.request.options), [], 0
+        if deployment.parallel.tp % options.attention_replicas:
+            found = f"= {options.dp_size} does not divide tp = {deployment.parallel.tp}"
+            raise ParamcountError(found, where="dp_size")
         for share in super().measure(deployment):
             moved = min(options.cpu_offload_gb * 2**30, share.weights_bytes)
             offloaded += moved * share.devices
@@ -188,6 +201,8 @@ def describe(pools: Pools, options: SglangOptions, *, has_states: bool) -> tuple
         notes.append(f"recurrent states take {number}")
     if options.attention_replicas > 1:
         notes.append(f"each of {options.attention_replicas} data-parallel ranks of attention holds its own requests")
+    elif options.dp_size > 1:
+        notes.append("dp_size without enable_dp_attention starts copies on other GPUs, which are not included")
     return tuple(notes)
 
 

@@ -81,6 +81,9 @@ class Vllm(Engine):
             groups = [widen(group, n) if group.is_convolution else group for group in groups]
         return plan_pool(groups, request, self.count_state_bytes(groups, request))
 
+    def loads_mtp(self, request: CacheRequest) -> bool:
+        return complete_options(request).speculative_method == "mtp"
+
     def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
         key = ("vllm", deployment.parallel, deployment.device.name, *sorted(deployment.request.options.items()))
         return compute_once(deployment.rows, key, lambda: share_loaded(deployment))
