@@ -159,6 +159,7 @@ def test_every_saving_of_a_training_fits() -> None:
     assert fit is not None
     assert [dict(suggestion.options) for suggestion in fit.suggestions] == [
         {"zero": 3, "checkpointing": "full"},
+        {"lora": True, "weights": "nf4-double", "checkpointing": "full"},
     ]
     for suggestion in fit.suggestions:
         at = pc.training(**case | dict(suggestion.options)).fit

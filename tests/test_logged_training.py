@@ -42,8 +42,8 @@ def count_figure(row: LoggedFigure) -> float:
         result = measure(row.model, json.dumps(given, sort_keys=True))
         estimates = result.estimates
     (estimate,) = (estimate for estimate in estimates if estimate.options == line)
-    size = {"zero_cpu_gib": estimate.cpu_bytes, "zero_gpu_gib": estimate.gpu_bytes}[row.figure]
-    return float(size / GIB)
+    size: int = {"zero_cpu_gib": estimate.cpu_bytes, "zero_gpu_gib": estimate.gpu_bytes}[row.figure] or 0
+    return size / GIB
 
 
 @pytest.mark.parametrize("name", FIGURES)

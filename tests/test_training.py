@@ -198,7 +198,10 @@ def test_a_fit_names_the_largest_micro_batch_and_what_helps() -> None:
     result = pc.training("llama-3.1-8b", gpu="8xH100", context=8192)
     assert result.fit is not None
     assert (result.gpus, result.fit.fits, result.fit.largest_batch) == (8, False, 0)
-    assert [dict(suggestion.options) for suggestion in result.fit.suggestions] == [{"zero": 3, "checkpointing": "full"}]
+    assert [dict(suggestion.options) for suggestion in result.fit.suggestions] == [
+        {"zero": 3, "checkpointing": "full"},
+        {"lora": True, "weights": "nf4-double", "checkpointing": "full"},
+    ]
     fitting = pc.training("llama-3.1-8b", gpu="8xH100", context=8192, fsdp=8, checkpointing="full").fit
     assert fitting is not None
     assert fitting.fits
@@ -222,6 +225,12 @@ CHAINS: list[list[dict[str, Any]]] = [
     [{"precision": name} for name in ("fp32", "bf16-mixed", "bf16")],
     [{"optimizer": name} for name in ("adamw", "muon", "sgd", "adafactor")],
     [{"batch": n} for n in (8, 4, 1)],
+    [{"lora": {"r": r, "targets": "attention"}} for r in (64, 16, 4)],
+    [{"lora": {"targets": "attention"}, "weights": name} for name in ("f32", "bf16", "bnb-int8", "nf4", "nf4-double")],
+    [{"lora": {"targets": "attention"}, "checkpointing": kind} for kind in ("none", "selective", "full")],
+    [{"lora": {"targets": "attention"}, "zero": zero, "dp": 4} for zero in (0, 1, 2, 3)],
+    [{"lora": {"targets": "attention", "method": name}} for name in ("dora", "rslora")],
+    [{"zero": 3, "dp": 4, "offload_optimizer": place} for place in (None, "cpu")],
     [{"context": n} for n in (400, 300, 1)],
 ]
 

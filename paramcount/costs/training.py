@@ -7,7 +7,8 @@ arXiv:2205.05198, section 4 (activations; the first of p pipeline stages keeps t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -18,6 +19,7 @@ from paramcount.costs.adapters import Lora, measure_adapter
 from paramcount.costs.devices import Device, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.estimators import Estimate, find_largest_module
+from paramcount.costs.fit import Suggestion
 from paramcount.costs.requests import find_longest_context
 from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, find_shape
 from paramcount.costs.training_fit import TrainingFit, fit_training
@@ -32,6 +34,7 @@ from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.tracing.run import has_encoder_input
 from paramcount.zoo import Model, count_model
 
+QLORA = "nf4-double"  # the dtype of its frozen weights
 METHODS = ("lora", "rslora", "dora")  # of adapters that can be trained
 
 
@@ -163,7 +166,27 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None, a
         notes=(*(adapter.notes if adapter else ()), *list_device_notes(device)),
         adapter=adapter,
     )
-    return training if device is None else replace(training, fit=fit_training(setup, device, find_fullest))
+    if device is None:
+        return training
+    fit = fit_training(setup, device, find_fullest)
+    if not fit.fits and adapter is None:
+        fit = fit._replace(suggestions=(*fit.suggestions, *suggest_adapter(model, setup, device)))
+    return replace(training, fit=fit)
+
+
+def suggest_adapter(model: Model, setup: Setup, device: Device) -> Iterator[Suggestion]:
+    """QLoRA of all linear layers, if that fits as it is or with recomputation."""
+    if setup.tp > 1 or setup.ep > 1 or setup.offload_params:
+        return
+    with suppress(ParamcountError):  # peft refuses some models
+        adapter = measure_adapter(model)
+        for recomputation in dict.fromkeys((setup.checkpointing, "full")):
+            changed = setup._replace(weights=QLORA, checkpointing=recomputation)
+            fit = measure_training(model, changed, device, adapter).fit
+            if fit and fit.fits:
+                changes = {} if recomputation == setup.checkpointing else {"checkpointing": recomputation}
+                yield Suggestion({"lora": True, "weights": QLORA, **changes}, fit.free_bytes)
+                return
 
 
 def find_state(count: Count, shape: ShardShape, setup: Setup, adapter: Lora | None) -> ModelState:

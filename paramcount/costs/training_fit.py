@@ -114,6 +114,7 @@ def list_savings(setup: Setup) -> list[Setup]:
     both = sharded._replace(checkpointing="full")
     candidates = [setup._replace(flash_attention=True), sharded, recomputed, both, both._replace(batch=1)]
     candidates.append(both._replace(batch=1, optimizer="adamw8bit"))
+    candidates.append(both._replace(batch=1, zero=max(both.zero, 2), offload_optimizer="cpu"))
     return [candidate for candidate in candidates if candidate != setup]
 
 

@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 import pytest
 import torch
+import transformers
 from torch.nn import functional as F
 
 import paramcount as pc
@@ -124,6 +125,24 @@ def test_a_gated_layer_with_flash_attention_keeps_what_autograd_keeps() -> None:
     with pytest.warns(pc.ConfigWarning):
         result = pc.training({"model_type": "llama", **sizes}, precision="fp32", context=TOKENS, batch=BATCH)
     assert result.layers[0].saved_bytes == count_kept(list(w.values()), compute)
+
+
+# ---- the estimator of Accelerate
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "gemma2", "t5", "mamba"])
+def test_accelerate_estimates_the_model_without_its_head(name: str) -> None:
+    modeling = pytest.importorskip("accelerate.utils.modeling", reason="needs accelerate")
+    estimate = pytest.importorskip("accelerate.commands.estimate", reason="needs accelerate")
+    document = passes.make_document(name)
+    config = passes.build_model(document, passes.find_class(name)).config
+    model = transformers.AutoModel.from_config(config, dtype=torch.float32)
+    total, _ = modeling.calculate_maximum_sizes(model)
+    total -= sum(buffer.nbytes for buffer in model.buffers())
+    result = pc.training(document, context=8, estimators=True)
+    found = {line.options: line.gpu_bytes for line in result.estimates if line.tool == "Accelerate"}
+    expected = {dtype: max(estimate.estimate_training_usage(total, dtype).values()) for dtype in ("float32", "float16")}
+    assert found == {f"{dtype}, training using Adam": size for dtype, size in expected.items()}
 
 
 # ---- adapters
