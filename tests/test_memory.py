@@ -136,12 +136,6 @@ def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) ->
     assert found.err.count("\n") == 1
 
 
-def test_a_context_beyond_the_positions_is_a_warning(run: Runner) -> None:
-    found = run("memory", "gpt2-small", "--context", "2k")
-    assert found.code == 0
-    assert found.err == "warning: a context of 2,048 exceeds the 1,024 positions of gpt2-small\n"
-
-
 def test_comparisons_have_columns_of_resources(run: Runner) -> None:
     found = run("compare", "gpt2-small", "llama-3.1-8b", "--columns", "f16,kv_per_token,flops_per_token", "--csv")
     flops = [pc.flops(model).flops_per_token for model in ("gpt2-small", "llama-3.1-8b")]

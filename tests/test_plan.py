@@ -167,12 +167,6 @@ def test_an_encoder_has_no_steps_and_no_tokens_per_second() -> None:
     assert it.speed.prompt_tokens_per_second is not None
 
 
-def test_a_context_that_the_position_embedding_lacks_has_no_bounds(run: Runner) -> None:
-    found = run("plan", "gpt2-small", "--context", "4k", "--gpu", "a10")
-    assert "warning: a context of 4,096 exceeds the 1,024 positions of gpt2-small" in found.err
-    assert "note: no bounds of the speed" in found.err
-
-
 # ---- choices
 
 

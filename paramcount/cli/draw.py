@@ -5,6 +5,7 @@ from __future__ import annotations
 from paramcount.cli.options import (
     MODEL,
     CommandRequest,
+    Messages,
     define_command,
     file_option,
     number_option,
@@ -19,7 +20,7 @@ from paramcount.zoo import Model
 @file_option("-o", "--output", help="Write to FILE.svg, .html or .png, or into a directory (default: MODEL.svg).")
 @file_option("--animate", help="Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).")
 @number_option("--layer", help="Draw only layer N of the decoder, counted from 0.")
-@number_option("--tokens", help="Number of tokens (default: 1,024 or the model's maximum).")
+@number_option("--tokens", of_tokens=True, help="Number of tokens (default: 1,024 or the model's maximum).")
 def command(
     request: CommandRequest, output: str | None, animate: str | None, layer: int | None, tokens: int | None
 ) -> None:
@@ -38,8 +39,10 @@ def command(
         return
     from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import ENDINGS, render_file
+    from paramcount.tracing.run import check_length
 
     def draw(model: Model, format: str) -> str | bytes:
+        print_messages(Messages(warnings=tuple(check_length(model, tokens or 1))))
         return render_file(draw_model(model, tokens=tokens, layer=layer), format)
 
     write_picture(request, output, ENDINGS, draw)

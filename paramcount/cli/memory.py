@@ -18,6 +18,7 @@ from paramcount.cli.options import (
 from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
+from paramcount.symbolic.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from paramcount.costs.devices import Device
@@ -137,7 +138,8 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, object]:
         name, sign, value = text.partition("=")
         if not sign:
             raise ParamcountError(describe_value(text), where="--engine-option", expected="NAME=VALUE")
-        options[name] = parse_option(value)
+        quantity = parse_quantity(value, name)
+        options[name] = parse_option(value) if quantity is None else quantity
     return options
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import click
 
 from paramcount.cli.commands import Command
+from paramcount.cli.quantities import INTEGER, LENGTH
 from paramcount.errors import (
     LONGEST,
     ParamcountError,
@@ -129,9 +130,12 @@ def file_option(*names: str, help: str, metavar: str = "FILE") -> Callable[[F], 
     return click.option(*names, metavar=metavar, type=FilePath(), help=help)
 
 
-def number_option(*names: str, help: str, default: int | None = None, **others: Any) -> Callable[[F], F]:
-    """An option that takes an integer N."""
-    return click.option(*names, type=int, metavar="N", default=default, help=help, **others)
+def number_option(
+    *names: str, help: str, default: int | None = None, of_tokens: bool = False, **others: Any
+) -> Callable[[F], F]:
+    """An option that takes an integer N. `of_tokens`: a number of tokens, so that 8k is 8,192."""
+    type = LENGTH if of_tokens else INTEGER
+    return click.option(*names, type=type, metavar="N", default=default, help=help, **others)
 
 
 def make_flag(name: str, help: str) -> click.Option:

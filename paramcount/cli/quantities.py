@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import click
 
 from paramcount.errors import ParamcountError, describe_value
+from paramcount.symbolic.quantities import parse_quantity
 
 NUMBER = re.compile(r"(\d{1,18})(?:\.(\d{1,12}))?\s*([a-z]{0,3})", re.IGNORECASE)
 # {unit in lower case: factor}
@@ -56,6 +57,22 @@ class BytesOrZero(Quantity):
         return 0 if text == "0" else super().parse(text, where)
 
 
+class Integer(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """An integer, which may have a suffix. `of_tokens`: it counts tokens, so that 8k is 8,192."""
+
+    name = "integer"
+
+    def __init__(self, *, of_tokens: bool = False) -> None:
+        self.of_tokens = of_tokens
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = parse_quantity(str(value), "tokens" if self.of_tokens else "")
+        if number is None:
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        return number
+
+
+INTEGER, LENGTH = Integer(), Integer(of_tokens=True)
 TOKENS = Quantity(CONTEXT_UNITS, "tokens, such as 8192, 8k or 1M")
 TRAINING_TOKENS = Quantity(DECIMAL_UNITS, "tokens, such as 15T, 300B or 1000000")
 PARAMETERS = Quantity(DECIMAL_UNITS, "parameters, such as 3B, 124M or 124439808")

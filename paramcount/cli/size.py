@@ -48,6 +48,7 @@ def command(
     from paramcount.sweeping.render_size import build_size_table
     from paramcount.sweeping.saving import check_path, save_candidate
     from paramcount.sweeping.size import ParameterBudget, size_model
+    from paramcount.tracing.run import check_length
 
     for name in ("dtype", "context", "overhead"):
         if budget[name] is None:
@@ -61,4 +62,7 @@ def command(
     sizing = size_model(model, ParameterBudget(within=within, **budget), names, step, limit)
     if save:
         save_candidate(sizing, sizing.candidates[0], save)
-    request.emit(build_size_table(sizing), request.collect_messages([model]))
+    messages = request.collect_messages([model])
+    if "context" in budget:
+        messages = messages._replace(warnings=(*messages.warnings, *check_length(model, budget["context"])))
+    request.emit(build_size_table(sizing), messages)

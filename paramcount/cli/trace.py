@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @define_command("trace", "gpt2-small --tokens 5 --pad 1024", MODEL)
-@number_option("--tokens", help="Number of tokens (default: 5, or 1 with --decode).")
-@number_option("--pad", help="Pad to N tokens.")
+@number_option("--tokens", of_tokens=True, help="Number of tokens (default: 5, or 1 with --decode).")
+@number_option("--pad", of_tokens=True, help="Pad to N tokens.")
 @number_option("--batch", help="Batch size.")
 @click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
-@number_option("--past", help="Number of tokens already in the cache; requires --decode.")
-@number_option("--source", help="Encoder input length.")
+@number_option("--past", of_tokens=True, help="Number of tokens already in the cache; requires --decode.")
+@number_option("--source", of_tokens=True, help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
 @file_option("--weights", help="Run the model with the weights at PATH (safetensors).", metavar="PATH")
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")

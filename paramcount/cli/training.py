@@ -9,7 +9,7 @@ import click
 
 from paramcount.cli.commands import GroupedOption
 from paramcount.cli.options import MODEL, CommandRequest, define_command, exit_with_verdict, number_option
-from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
+from paramcount.cli.quantities import BYTES, INTEGER, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError
 
 
@@ -53,7 +53,7 @@ ADAPTER_OPTIONS = {
 @adapter_option("--lora", is_flag=True, help="Train LoRA adapters; the weights of the model are frozen.")
 @adapter_option("--qlora", is_flag=True, help="The same beside weights in NF4: --lora --weights nf4-double.")
 @adapter_option("--dora", is_flag=True, help="Train DoRA adapters; with --qlora, QDoRA.")
-@adapter_option("-r", "r", type=int, metavar="N", help="Rank (default: 16).")
+@adapter_option("-r", "r", type=INTEGER, metavar="N", help="Rank (default: 16).")
 @adapter_option("--targets", metavar="A,B,…", help="Adapt these modules, as in lora (default: all-linear).")
 @adapter_option("--target-parameters", metavar="A,B,…", help="Adapt these parameters: mlp.experts.gate_up_proj, ….")
 @adapter_option("--target-pattern", metavar="REGEX", help="Adapt the modules whose full names match.")
@@ -62,18 +62,18 @@ ADAPTER_OPTIONS = {
 @adapter_option("--modules-to-save", metavar="A,B,…", help="Train these modules as a whole: lm_head, ….")
 @adapter_option("--adapter-dtype", metavar="DTYPE", help="Dtype of the adapters: f32 (default, as in peft) or bf16.")
 @adapter_option("--weights", metavar="DTYPE", help="Store the frozen weights as DTYPE (default: bf16).")
-@parallel_option("--fsdp", type=int, metavar="N", help="Fully shard across N GPUs: --dp N --zero 3.")
+@parallel_option("--fsdp", type=INTEGER, metavar="N", help="Fully shard across N GPUs: --dp N --zero 3.")
 @parallel_option(
-    "--zero", type=int, metavar="STAGE", help="ZeRO: divide optimizer state (1), gradients (2), weights (3)."
+    "--zero", type=INTEGER, metavar="STAGE", help="ZeRO: divide optimizer state (1), gradients (2), weights (3)."
 )
-@parallel_option("--dp", type=int, metavar="N", help="Data parallel: N replicas (default: the remaining GPUs).")
-@parallel_option("--tp", type=int, default=1, metavar="N", help="Tensor parallel: N GPUs share every matrix.")
-@parallel_option("--pp", type=int, default=1, metavar="N", help="Pipeline parallel: divide the layers into N stages.")
+@parallel_option("--dp", type=INTEGER, metavar="N", help="Data parallel: N replicas (default: the remaining GPUs).")
+@parallel_option("--tp", type=INTEGER, default=1, metavar="N", help="Tensor parallel: N GPUs share every matrix.")
+@parallel_option("--pp", type=INTEGER, default=1, metavar="N", help="Pipeline parallel: divide layers into N stages.")
 @parallel_option("--sp", is_flag=True, help="Sequence parallel: divide norms and dropout among the --tp GPUs, too.")
-@parallel_option("--ep", type=int, default=1, metavar="N", help="Expert parallel: N data-parallel GPUs share experts.")
+@parallel_option("--ep", type=INTEGER, default=1, metavar="N", help="Expert parallel: N replicas share the experts.")
 @parallel_option("--offload-optimizer", metavar="PLACE", help="ZeRO-Offload: optimizer state on the cpu or nvme.")
 @parallel_option("--offload-params", metavar="PLACE", help="With ZeRO 3: weights on the cpu or nvme.")
-@parallel_option("--nodes", type=int, default=1, metavar="N", help="Nodes, for --estimators (default: 1).")
+@parallel_option("--nodes", type=INTEGER, default=1, metavar="N", help="Nodes, for --estimators (default: 1).")
 @click.option("--estimators", is_flag=True, help="Also show what DeepSpeed's and Accelerate's estimators print.")
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the training fits N GPUs, such as 8xH100.")
 @click.option(

@@ -211,7 +211,7 @@ def measure_memory(
             return store_model(model, parse_weight_format(name), chosen)
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
-    warnings = [*warn_request(model, groups, request, limit), *warn_ignored_window(model, groups)]
+    warnings = [*warn_request(model, groups, request), *warn_ignored_window(model, groups)]
     mtp_bytes = sum_mtp(count, format)
     inside_file = f", {format_bytes(mtp_bytes)} of the file" if mtp_bytes else ""
     mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"]

@@ -184,7 +184,7 @@ def describe_plan(subject: Subject, variants: list[ServingVariant], placements: 
         if passes and fit.verdict != DOES_NOT_FIT:
             speed = bound_speed(passes, reads[variant.number], subject.groups, request, placement.parallel, gpu, rate)
         deployments.append(describe_deployment(variant, placement, fit, speed, remedies))
-    warnings = [*warn_request(model, subject.groups, request, subject.limit)]
+    warnings = [*warn_request(model, subject.groups, request)]
     return ServingPlan(
         id=model.id,
         name=model.name,

@@ -13,6 +13,7 @@ from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
 from paramcount.flow.positions import count_positions
 from paramcount.sizes.setting_fields import list_settings
+from paramcount.tracing.run import check_length
 from paramcount.zoo import Model
 
 DEFAULT_CONTEXT = 8192  # tokens; fewer if the model takes fewer
@@ -82,12 +83,12 @@ def default_context(model: Model) -> int:
     return min(DEFAULT_CONTEXT, find_longest_context(model) or DEFAULT_CONTEXT)
 
 
-def warn_request(
-    model: Model, groups: tuple[CacheGroup, ...], request: CacheRequest, limit: int | None
-) -> Iterator[str]:
-    """Warnings about a context beyond the limit, and about caches whose length is unknown."""
-    if limit is not None and request.context > limit:
-        yield f"a context of {request.context:,} exceeds the {limit:,} positions of {model.id}"
+def warn_request(model: Model, groups: tuple[CacheGroup, ...], request: CacheRequest) -> Iterator[str]:
+    """Warnings about a context that is longer than published, and about caches whose length is unknown.
+
+    Raises: ParamcountError for a context that is longer than the position embedding.
+    """
+    yield from check_length(model, request.context)
     if request.source is None:
         streams = {group.stream: group.kind or "attention" for group in groups if group.stream not in ("tokens", "")}
         for name, kind in streams.items():

@@ -20,7 +20,6 @@ from paramcount.costs.devices import Device, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.estimators import Estimate, find_largest_module
 from paramcount.costs.fit import Suggestion
-from paramcount.costs.requests import find_longest_context
 from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, find_shape
 from paramcount.costs.training_fit import TrainingFit, fit_training
 from paramcount.costs.training_formulas import describe_formulas
@@ -31,7 +30,7 @@ from paramcount.counting import Count
 from paramcount.counting.results import JsonResult
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.tracing.run import has_encoder_input
+from paramcount.tracing.run import check_length, has_encoder_input
 from paramcount.zoo import Model, count_model
 
 QLORA = "nf4-double"  # the dtype of its frozen weights
@@ -148,11 +147,9 @@ def measure_training(model: Model, setup: Setup, device: Device | None = None, a
 
     stages, activations = measure(setup)
     fullest = max(stages, key=lambda share: share.total_bytes)
-    limit = find_longest_context(model)
     unknown = "whose size depends on an input other than text are not included"
     warnings = [f"activations of the {name} part {unknown}" for name in activations.unknown]
-    if limit is not None and setup.context > limit:
-        warnings.append(f"a context of {setup.context:,} exceeds the {limit:,} positions of {model.id}")
+    warnings += check_length(model, setup.context)
     training = Training(
         id=model.id,
         name=model.name,

@@ -12,7 +12,7 @@ from paramcount.output.tables import format_value
 from paramcount.sizes import Sizes
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, KNOWN
 from paramcount.zoo import Model
-from paramcount.zoo.aliases import find_column, fold_heading
+from paramcount.zoo.aliases import find_column, find_spoken, fold_heading
 from paramcount.zoo.columns import FURTHER_FIELDS, LANGUAGE_PARTS, FieldType, TableField
 from paramcount.zoo.what_if import get_size
 
@@ -59,7 +59,8 @@ def find_field(name: str, models: Sequence[Model]) -> TableField:
         return KNOWN[name.lower()]
     others = (*FURTHER_FIELDS, *RESOURCES)
     by_heading = {fold_heading(text): field for field in others for text in (field.name, field.heading) if text}
-    found = by_heading.get(fold_heading(name))
+    spellings = (fold_heading(name), *find_spoken(name, by_heading))
+    found = next((by_heading[spelling] for spelling in spellings if spelling in by_heading), None)
     try:
         return found or KNOWN[find_column(name, known)]
     except ParamcountError as error:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from paramcount.database.fields import find_field
 from paramcount.errors import ParamcountError, quote
 from paramcount.symbolic.parsing import COMPARISONS, Grammar, parse, parse_date
+from paramcount.symbolic.quantities import is_length, parse_quantity
 from paramcount.symbolic.trees import Literal, Tree, TreeOperation, evaluate
 from paramcount.zoo import Model
 from paramcount.zoo.columns import TableField
@@ -131,7 +132,7 @@ def check_comparison(sign: str, *terms: Term) -> list[Term]:
     Raises: ParamcountError if they cannot be compared.
     """
     has_date = any(term.type == "date" for term in terms)
-    left, right = (convert_date(term) if has_date else term for term in terms)
+    left, right = (convert_date(term) if has_date else count_tokens(term, terms) for term in terms)
     if left.type != right.type:
         first, second = (f"{term.type} {quote_once(term.text)}" for term in (left, right))
         raise ParamcountError(
@@ -141,6 +142,15 @@ def check_comparison(sign: str, *terms: Term) -> list[Term]:
     if left.type == "flag" and sign not in ("=", "!="):
         raise ParamcountError(f"{quote(left.text)} is true or false", expected="= or !=")
     return [left, right]
+
+
+def count_tokens(term: Term, terms: Sequence[Term]) -> Term:
+    """A number that is compared with a column of tokens, in which 32k is 32,768."""
+    names = [other.tree for other in terms if isinstance(other.tree, str)]
+    if not isinstance(term.tree, Literal) or term.type != "number" or not any(map(is_length, names)):
+        return term
+    value = parse_quantity(term.text, next(filter(is_length, names)))
+    return term if value is None else term._replace(tree=Literal(value, term.text))
 
 
 def convert_date(term: Term) -> Term:

@@ -10,6 +10,7 @@ from paramcount.errors import ParamcountError, describe_value, make_printable, q
 from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.sizes import Sizes
+from paramcount.symbolic.quantities import parse_quantity
 
 MOST_PIECES = 6  # of a list before it is shortened
 SETTING = "a size and its value, such as n_layers=40"
@@ -17,10 +18,13 @@ VALUE = "an integer, true, false, null, a string or a list [a, b]"
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, object]:
-    """{size: value} of `size=value` settings. Values are YAML: integers, lists, null, true and false.
+    """{size: value} of `size=value` settings. Values are YAML: integers, lists, null, true and false; integers may have
+    a suffix.
 
     >>> parse_settings(["n_layers=2", "layer_types=[full_attention, sliding_attention]", "window=null"])
     {'n_layers': 2, 'layer_types': ['full_attention', 'sliding_attention'], 'window': None}
+    >>> parse_settings(["vocab_size=50k", "n_positions=8k"])
+    {'vocab_size': 50000, 'n_positions': 8192}
 
     Raises: ParamcountError for an invalid setting, and for a size that is set twice.
     """
@@ -37,7 +41,8 @@ def parse_settings(settings: Iterable[str]) -> dict[str, object]:
         if not text.isprintable():
             raise ParamcountError(f"= {quote(text)}", where=where, expected="a string of printable characters")
         try:
-            values[name] = parse_yaml(f"value: {text}")["value"]
+            quantity = None if text.isdecimal() else parse_quantity(text, name)
+            values[name] = parse_yaml(f"value: {text}")["value"] if quantity is None else quantity
         except ParamcountError as error:
             raise ParamcountError(f"= {quote(text)}: {error.found}", where=where, expected=VALUE) from None
     return values

@@ -10,10 +10,12 @@ from paramcount.errors import LONGEST, ParamcountError, describe_value, make_pri
 from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.symbolic.arrays import is_array
 from paramcount.symbolic.parsing import Grammar, parse
+from paramcount.symbolic.quantities import parse_quantity
 from paramcount.symbolic.trees import Tree, list_names
 
 SETTING = "a size and its values, such as n_layers=16:64:4, d_model=2048,4096 or d_ff=4*d_model"
-RANGE = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18})\s*(?::\s*(\d{1,18})\s*)?")
+NUMBER = r"\s*(\d{1,18}|\d{1,12}(?:\.\d{1,9})?[A-Za-z]{1,2})\s*"
+RANGE = re.compile(f"{NUMBER}:{NUMBER}(?::{NUMBER})?")
 INTEGER = re.compile(r"\s*-?\d{1,18}\s*")
 WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 MOST_VALUES = 10_000_000  # of one size
@@ -71,8 +73,9 @@ def parse_axis(text: str, where: str) -> Axis:
     if not text.isprintable():
         raise ParamcountError(f"= {quote(text)}", where=where, expected="printable characters")
     if match := RANGE.fullmatch(text):
-        start, stop, step = int(match[1]), int(match[2]), int(match[3] or 1)
-        return make_range(start, stop, step, where)
+        start, stop, step = (parse_quantity(number or "1", where) for number in match.groups())
+        if start is not None and stop is not None and step is not None:
+            return make_range(start, stop, step, where)
     if ":" in text:
         is_long = re.search(r"\d{19}", text)
         expected = "integers of at most 18 digits" if is_long else "START:STOP or START:STOP:STEP, such as 16:64:4"
@@ -80,12 +83,12 @@ def parse_axis(text: str, where: str) -> Axis:
     if text.lstrip().startswith(("[", '"', "'")):
         return (parse_value(text, where),)
     pieces = text.split(",")
-    if len(pieces) == 1 and not is_value(text):
+    if len(pieces) == 1 and not is_value(text, where):
         return parse_expression(text, where)
     for piece in pieces:
-        if not is_value(piece):
+        if not is_value(piece, where):
             raise ParamcountError(f"= {quote(piece.strip())}", where=where, expected="integers, true, false or null")
-    return tuple(read_word(piece) for piece in pieces)
+    return tuple(read_word(piece, where) for piece in pieces)
 
 
 def parse_expression(text: str, where: str) -> Expression:
@@ -103,14 +106,14 @@ def parse_expression(text: str, where: str) -> Expression:
         raise error.replace(found=found, where=where) from None
 
 
-def is_value(text: str) -> bool:
-    """Whether a string is an integer, true, false or null."""
-    return bool(INTEGER.fullmatch(text)) or text.strip() in WORDS
+def is_value(text: str, name: str) -> bool:
+    """Whether a string is a value of this size: an integer, perhaps with a suffix, true, false or null."""
+    return bool(INTEGER.fullmatch(text)) or text.strip() in WORDS or parse_quantity(text, name) is not None
 
 
-def read_word(text: str) -> object:
+def read_word(text: str, name: str) -> object:
     word = text.strip()
-    return WORDS[word] if word in WORDS else int(word)
+    return WORDS[word] if word in WORDS else parse_quantity(word, name)
 
 
 def parse_value(text: str, where: str) -> object:

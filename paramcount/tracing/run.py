@@ -20,6 +20,22 @@ def choose_length(model: Model, most: int) -> int:
     return min([most, *(n for n in limits if n is not None and n > 0)])
 
 
+def check_length(model: Model, tokens: int) -> list[str]:
+    """Warnings about so many tokens: more than the model was published for.
+
+    Raises: ParamcountError if its position embedding has fewer rows.
+    """
+    n_positions = count_positions(next(iter(list_flows(model.sizes, model.reading.head)))[0])
+    if n_positions is not None and tokens > n_positions:
+        problem = f"{tokens:,} tokens exceed the {n_positions:,} positions of the position embedding"
+        raise ParamcountError(problem, where=model.id, expected=f"at most {n_positions:,}")
+    limits = (getattr(model.sizes, "n_positions", None), model.context_length)
+    limit = min((n for n in limits if type(n) is int), default=None)
+    if limit is None or tokens <= limit:
+        return []
+    return [f"{tokens:,} tokens exceed the published context length of {limit:,}"]
+
+
 def trace_model(model: Model, options: TraceOptions) -> Trace:
     """The forward pass of a model in shapes. Raises: ParamcountError for inputs that the model cannot process."""
     for name, value in options._asdict().items():
@@ -36,10 +52,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     sizes = model.sizes
     last_position = padded_length + (options.past or 0)
     out, part = next(iter(list_flows(sizes, model.reading.head)))
-    n_positions = count_positions(out)
-    if n_positions is not None and last_position > n_positions:
-        problem = f"{last_position:,} tokens exceed the {n_positions:,} positions of the position embedding"
-        raise ParamcountError(problem, where=model.id, expected=f"at most {n_positions:,}")
+    warnings = check_length(model, last_position)
     walk = Walk(out, options)
     if options.past is not None and not walk.has_next_token:
         of = " of these tokens" if walk.has_encoder_input else ""
@@ -52,9 +65,6 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
         problem = f"= {options.source}, but {model.id} has no text encoder"
         raise ParamcountError(problem, where="source")
     walk.visit(out, TracePlace(part=part))
-    warnings = []
-    if model.context_length is not None and last_position > model.context_length:
-        warnings.append(f"{last_position:,} tokens exceed the published context length of {model.context_length:,}")
     counts = walk.score_counts
     return Trace(
         id=model.id,

@@ -11,7 +11,6 @@ from paramcount.errors import (
     FieldName,
     ParamcountError,
     describe_value,
-    find_nearest,
     list_names,
     make_printable,
     quote,
@@ -21,7 +20,7 @@ from paramcount.sizes.key_names import make_key_names
 from paramcount.sizes.reading import with_document
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.values import flatten, format_input, format_size, to_json
-from paramcount.zoo.aliases import find_by_heading
+from paramcount.zoo.aliases import find_by_heading, find_nearest_fields, find_spoken
 from paramcount.zoo.model import Model, count_model
 
 MOST_TRIED = 64  # candidate values of a size in the search for a suggestion
@@ -127,7 +126,9 @@ def find_aliases(path: str, sizes: Sizes) -> list[str]:
         return by_key
     if by_heading := [paths[field] for field in find_by_heading(last, paths)]:
         return by_heading
-    return [other for field, other in paths.items() if USUAL.get(field) == last]
+    if by_usual_key := [other for field, other in paths.items() if USUAL.get(field) == last]:
+        return by_usual_key
+    return [paths[field] for field in find_spoken(last, paths)]
 
 
 def apply_changes(sizes: Sizes, changes: Mapping[str, object]) -> Sizes:
@@ -172,7 +173,7 @@ def suggest_paths(path: str, sizes: Sizes) -> Sequence[str]:
     """The sizes that an unknown path may refer to: those with this config.json key or name, else the nearest names."""
     last, paths = path.rpartition(".")[2], list_paths(sizes)
     matches = [other for other in paths if last in (other.rpartition(".")[2], *list_config_keys(sizes, other))]
-    return matches or find_nearest(path[:LONGEST], paths)
+    return matches or find_nearest_fields(path[:LONGEST], paths)
 
 
 def list_config_keys(sizes: Sizes, path: str) -> list[str]:
