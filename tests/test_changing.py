@@ -477,7 +477,7 @@ def test_the_headline_of_a_changed_model_shows_the_change_instead_of_a_proof(run
     done = run("llama-3.1-8b", "--set", "n_layers=40")
     assert (done.code, done.err) == (0, "")
     first, second, *_ = done.out.splitlines()
-    assert first == "Llama 3.1 8B   9,775,157,248 parameters (9.78 B)"
+    assert first == "Llama 3.1 8B   9,775,157,248 parameters (9.78B)"
     assert second == "changed n_layers 32 → 40: total 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
     for word in ("published", "reference", "unverified", "released"):
         assert word not in done.out

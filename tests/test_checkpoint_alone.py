@@ -460,7 +460,7 @@ def test_a_head_with_another_shape_is_not_a_copy() -> None:
 # ---- on the command line
 
 SHOWN = """\
-model.safetensors   124,439,808 parameters (124 M)
+model.safetensors   124,439,808 parameters (124M)
   contains the tensors of gpt2-small
 embedding          38,597,376  31.0%  [50257, 768]
 position              786,432   0.6%  [1024, 768]

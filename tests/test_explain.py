@@ -491,7 +491,7 @@ def test_csv_and_json_contain_exact_integers(run: Runner) -> None:
 
 def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
     lines = run("explain", "mixtral-8x7b", "--markdown").out.splitlines()
-    assert lines[0] == "### Mixtral 8x7B: 46,702,792,704 parameters (46.7 B)"
+    assert lines[0] == "### Mixtral 8x7B: 46,702,792,704 parameters (46.7B)"
     assert "| `n_routed_experts` | 8 | `num_experts or num_local_experts` | number of routed experts |" in lines
     assert "| router | `n_layers · n_routed_experts · d_model` | `32 · 8 · 4,096` | 1,048,576 |" in lines
     assert "| **total** |  |  | **46,702,792,704** |" in lines

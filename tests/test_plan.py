@@ -44,8 +44,11 @@ def confirm(model: str, it: PlannedDeployment) -> None:
 def test_memory_confirms_every_deployment_with_the_same_arguments(model: str, need: dict[str, Any]) -> None:
     try:
         deployments = pc.plan(model, **need).deployments
-    except pc.ParamcountError:  # llama.cpp does not support the model or the dtype
+    except pc.ParamcountError as error:  # llama.cpp does not support the model or the dtype
         deployments = ()
+        if "positions of the position embedding" in str(error):
+            assert need["context"] > 512
+            return
     assert deployments or need["engine"] == "llama.cpp" or need["dtype"] == "q4_k_m" or need["gpu"] == ["m4-max"]
     for it in deployments:
         confirm(model, it)

@@ -220,9 +220,9 @@ def test_an_expression_has_the_numbers_and_names_of_a_filter() -> None:
             "gpt2-small: d_ff = 2*d_ff depends on itself (expected expressions that do not refer to each other)",
         ),
         (
-            "d_ff=n_layer*hidden",
-            "gpt2-small has no size 'hidden' (expected d_model, d_head, tie_word_embeddings, n_heads, vocab_size "
-            "or 4 others)",
+            "d_ff=n_layer*hiddn",
+            "gpt2-small has no size 'hiddn' (expected d_head, d_model, n_heads, tie_word_embeddings, n_positions "
+            "or 4 others); did you mean d_model?",
         ),
         (
             "d_ff=tie_word_embeddings",

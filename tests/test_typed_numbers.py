@@ -114,8 +114,8 @@ def test_a_misspelt_column_suggests_the_right_one(refuse: Refuse, words: list[st
 
 
 def test_no_spoken_name_hides_a_column() -> None:
-    from paramcount.database.fields import KNOWN
+    from paramcount.views.compare import COLUMNS
     from paramcount.zoo.aliases import find_column
 
-    assert all(find_column(name, list(KNOWN)) == name for name in KNOWN)
+    assert all(find_column(name, list(COLUMNS)) == name for name in COLUMNS)
     assert find_nearest_fields("n_hedas", ["n_heads", "n_layers"]) == ("n_heads",)
