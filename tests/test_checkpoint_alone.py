@@ -589,7 +589,7 @@ def test_an_adapter_is_called_an_adapter(run: Runner) -> None:
     tensors |= {f"{layer}.q_proj.lora_B.weight": ("F32", (512, 8)), f"{layer}.v_proj.lora_B.weight": ("F32", (256, 8))}
     write_file(Path("adapter_model.safetensors"), tensors)
     shown = run("./adapter_model.safetensors")
-    assert shown.out.startswith("adapter_model.safetensors   14,336 parameters (14.3 K)\n")
+    assert shown.out.startswith("adapter_model.safetensors   14,336 parameters (14.3K)\n")
     assert shown.err == "note: 4 tensors belong to an adapter; its base model is not in this checkpoint\n"
     assert run("./adapter_model.safetensors", "--json").err == ""
     write_small_gpt2()
