@@ -38,6 +38,13 @@ def test_a_draft_like_the_model_has_the_cache_of_one_layer() -> None:
     assert count_kv("llama-3.1-8b", 1000, speculative_algorithm="EAGLE") == 1001 * LLAMA_TOKEN * 33 // 32
 
 
+@pytest.mark.parametrize(("dtype", "bits_of_two"), [("fp8", 16), ("fp4", 9), ("mxfp8", 16.5)])
+def test_caches_of_few_bits_keep_scales(dtype: str, bits_of_two: float) -> None:
+    # Per value FP4 takes 4 bits and a 16th of a byte, MXFP8 8 bits and a 32nd of a byte.
+    found = pc.memory("llama-3.1-8b", engine="sglang", context=999, kv_dtype=dtype).kv_cache_bytes
+    assert found == 1000 * LLAMA_TOKEN // 2 * bits_of_two / 16
+
+
 def test_windows_have_a_pool_of_their_own_in_some_models_only() -> None:
     token = 2 * 8 * 64 * 2 * 12  # gpt-oss-20b: 8 heads of 64 values, 12 layers with and 12 without a window
     assert count_kv("gpt-oss-20b", 10_000) == (10_001 + 8_001) * token

@@ -10,10 +10,11 @@ from paramcount.formats.quantization_config import WeightDtype, find_weight_dtyp
 from paramcount.formats.weights.plain import LABELS
 
 KV_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "fp8": 1, "int8": 1}  # {dtype of a cache: bytes per value}
+KV_SCALED = {"fp4": (16, 9), "mxfp8": (32, 33)}  # {dtype: (values that share a scale, bytes of both)}, of SGLang
 KV_BLOCKS = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")  # of llama.cpp
 KV_ALIASES = {
     "fp32": "f32", "float32": "f32", "bfloat16": "bf16", "fp16": "f16", "float16": "f16", "fp8_e4m3": "fp8",
-    "fp8_e5m2": "fp8",
+    "fp8_e5m2": "fp8", "fp4_e2m1": "fp4",
 }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def parse_kv_dtype(text: object, *, where: str = "kv_dtype") -> KVDtype:
     """
     names = text.lower().split(",") if isinstance(text, str) else []
     names = [KV_ALIASES.get(name.strip(), name.strip()) for name in names]
-    known = (*KV_BYTES, *KV_BLOCKS)
+    known = (*KV_BYTES, *KV_SCALED, *KV_BLOCKS)
     wrong = next((name for name in names if name not in known), None)
     if wrong is not None or not 1 <= len(names) <= 2:
         nearest = find_nearest(wrong or "", known)
@@ -90,6 +91,8 @@ def parse_kv_dtype(text: object, *, where: str = "kv_dtype") -> KVDtype:
 def make_block_type(name: str) -> BlockType:
     if name in KV_BYTES:
         return BlockType(name, 1, KV_BYTES[name])
+    if name in KV_SCALED:
+        return BlockType(name, *KV_SCALED[name])
     from paramcount.formats.weights.gguf import BLOCKS
 
     values, size, _ = BLOCKS[name.upper()]

@@ -165,7 +165,7 @@ class Sglang(Engine):
             "--ep-size": parallel.ep if parallel.ep > 1 else None,
             "--context-length": request.context,
             "--max-running-requests": request.batch,
-            "--kv-cache-dtype": "fp8_e4m3" if dtype == "fp8" else None,
+            "--kv-cache-dtype": {"fp8": "fp8_e4m3", "fp4": "fp4_e2m1", "mxfp8": "mxfp8"}.get(dtype),
         }
         flags |= {"--" + name.replace("_", "-"): value for name, value in request.options.items()}
         return join_command("python -m sglang.launch_server --model-path", name, flags)
