@@ -127,7 +127,7 @@ def show(source: str, text: str) -> str:
 def make_gpu_table() -> str:
     """One row per accelerator, in Markdown."""
     bases = {"runtime": "reported", "Metal": "macOS", "operating system": "shared", "maker": "maker"}
-    lines = ["| GPU | also | GB | basis | TB/s | dense TFLOPs per second |", "|---|---|---|---|---|---|"]
+    lines = ["| GPU | GB | basis | TB/s | dense TFLOPs per second |", "|---|---|---|---|---|"]
     for gpu in list_gpus():
         rates = ", ".join(
             f"{name.upper()} {format_amount(rate / 10**12)}{'*' if name in gpu.derived else ''}"
@@ -135,7 +135,7 @@ def make_gpu_table() -> str:
         )
         basis = f"as {gpu.memory_like}" if gpu.memory_like else bases[gpu.memory_basis]
         sizes = f"{format_amount(gpu.memory_bytes / 10**9)} | {basis} | {format_amount(gpu.bandwidth / 10**12)}"
-        lines.append(f"| {gpu.name} | {gpu.aliases[0]} | {sizes} | {rates or '—'} |")
+        lines.append(f"| {gpu.name} | {sizes} | {rates or '—'} |")
     return "\n".join(lines)
 
 

@@ -107,8 +107,17 @@ def wrap_paragraph(text: str, width: int) -> list[str]:
     return wrap(text, width, indent=" " * len(bullet[0])) if bullet else wrap(text, width) or [""]
 
 
+def trim_row(line: str) -> str:
+    """A row without its outer bars; the last cell may be empty.
+
+    >>> trim_row("| a |  |")
+    ' a |  '
+    """
+    return line.strip().removeprefix("|").removesuffix("|")
+
+
 def render_table(lines: list[str], width: int) -> list[str]:
-    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip("| "))] for line in lines]
+    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", trim_row(line))] for line in lines]
     headings = [Column(plain_text(cell), plain_text(cell), right=False, show=str) for cell in cells[0]]
     rows = [[plain_text(cell) for cell in row] for row in cells[2:]]
     return render(Table(headings, rows, None, wraps=True), "table", width).splitlines()
