@@ -133,6 +133,19 @@ def test_the_figure_of_the_log_is_met(id: str) -> None:
     assert agrees(row, found), f"{found} is not {row.value}"
 
 
+# Weights in BF16 of which the log prints tenths of a MiB, so that norms, scales and what PyTorch rounds up count, too.
+EXACT = (
+    "log-01-qwen3-4b", "log-02-qwen3-30b-a3b-instruct-2507", "log-05-qwen3-32b", "log-17-x", "log-31-deepseek-r1-14b",
+    "log-19-meta-llama-3.1-8b-instruct", "log-25-meta-llama-3-8b-instruct", "log-65-qwen3-vl-embedding-2b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("id", EXACT)
+def test_weights_are_exact_to_the_last_digit(id: str) -> None:
+    row = ROWS[f"{id}-weights_gib"]
+    assert f"{compute(row):.4f}" == row.value
+
+
 @pytest.mark.parametrize("id", [id for id, row in FIGURES.items() if row.reason])
 def test_a_figure_with_a_reason_is_not_met(id: str) -> None:
     assert not agrees(ROWS[id], compute(ROWS[id]))

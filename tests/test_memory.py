@@ -339,6 +339,17 @@ def test_a_recurrent_state_sets_the_block_size_of_vllm(
     assert "vLLM refuses to start; choose max_num_seqs =" in " ".join(found.out.split())
 
 
+def test_a_hybrid_model_that_fits_may_still_be_refused(run: Runner) -> None:
+    # "ValueError: max_num_seqs (1024) exceeds available Mamba cache blocks (969)", vLLM 0.28.0, Qwen3.8-27B on an H100
+    # at utilization 0.9 with 132,000 tokens
+    line = ["memory", "qwen3.5-27b", "--engine", "vllm", "--gpu", "h100", "--engine-option"]
+    text = "vLLM refuses to start; choose max_num_seqs = "
+    assert text in run(*line, "mamba_ssm_cache_dtype=float32").err
+    assert text not in run(*line, "max_num_seqs=16").err
+    assert text not in run(*line, "enforce_eager=true").err  # there are no CUDA graphs, which need a block each
+    assert text not in run("memory", "llama-3.1-8b", "--engine", "vllm", "--gpu", "h100").err
+
+
 def test_an_available_cache_is_what_the_log_says(run: Runner) -> None:
     # vLLM 0.24.0: "Available KV cache memory: 6.01 GiB", "GPU KV cache size: 569,878 tokens", "4.35x"; 12 layers of
     # 131,072 bytes of another engine are exact to the token

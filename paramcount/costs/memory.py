@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paramcount.costs.available import AvailableCache, measure_available
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.devices import NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
+from paramcount.costs.devices import DOES_NOT_FIT, NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import CacheRequest, Option
@@ -212,6 +212,7 @@ def measure_memory(
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
     warnings = [*warn_request(model, groups, request), *warn_ignored_window(model, groups)]
+    warnings += rules.warn(deployment) if fit and fit.verdict != DOES_NOT_FIT else ()
     mtp_bytes = sum_mtp(count, format)
     inside_file = f", {format_bytes(mtp_bytes)} of the file" if mtp_bytes else ""
     mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"]

@@ -215,6 +215,10 @@ class Engine:
         units = (one.total_bytes - one.shared_bytes) // one.unit_bytes
         return max(0, available_bytes // one.unit_bytes) * request.context // units if units else 0
 
+    def warn(self, deployment: Deployment) -> tuple[str, ...]:
+        """What keeps the engine from starting although everything fits."""
+        return ()
+
     def describe_available(
         self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int
     ) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from paramcount.costs.engines.vllm.pool import (
     count_pool_tokens,
     describe_available,
     describe_pool,
+    describe_refusal,
     plan_pool,
 )
 from paramcount.costs.sharding import compute_once
@@ -115,6 +116,17 @@ class Vllm(Engine):
         return tuple(
             share._replace(kv_cache_bytes=max(share.kv_cache_bytes, size - share.state_bytes)) for share in shares
         )
+
+    def warn(self, deployment: Deployment) -> tuple[str, ...]:
+        """What keeps the engine from starting although everything fits."""
+        options = complete_options(deployment.request)
+        request = deployment.request._replace(tp=deployment.parallel.tp)
+        for groups, share in zip(deployment.list_stages(), deployment.measure()):
+            pool = self.plan_pool(groups, request)
+            room = options.kv_cache_memory_bytes or deployment.find_room(share)
+            if pool is not None and (found := describe_refusal(pool, max(0, room) // pool.block_bytes, options)):
+                return tuple(found)
+        return ()
 
     def choose_utilization(self, options: Mapping[str, Any]) -> float:
         chosen = VllmOptions(**options)

@@ -150,11 +150,7 @@ def describe_available(pool: CachePool, request: CacheRequest, available_bytes: 
             f"block size {block:,}: the state of a recurrent layer takes {pool.state_page:,} bytes, "
             f"a token in an attention layer {pool.token_bytes:,}; padded by {padded / pool.state_page - 1:.2%}"
         )
-    if any(bucket.is_state for bucket in pool.buckets) and blocks < options.max_num_seqs:
-        notes.append(
-            f"max_num_seqs = {options.max_num_seqs:,} exceeds the {blocks:,} Mamba cache blocks: "
-            f"vLLM refuses to start; choose max_num_seqs = {blocks:,} or less"
-        )
+    notes += describe_refusal(pool, blocks, options)
     older = count_pool_tokens(pool, blocks, options)
     one = sum(pool.count_blocks(is_state=kind) for kind in (False, True))
     newer = blocks * request.context // one if one else 0
@@ -163,6 +159,18 @@ def describe_available(pool: CachePool, request: CacheRequest, available_bytes: 
     elif older != newer:
         notes.append(f"later versions print {newer:,} tokens: concurrency × context")
     return tuple(notes)
+
+
+def describe_refusal(pool: CachePool, blocks: int, options: VllmOptions) -> list[str]:
+    """Why vLLM does not start although the cache fits: a CUDA graph of all sequences needs a block for each state.
+
+    Source: config/compilation.py.
+    """
+    has_states = any(bucket.is_state for bucket in pool.buckets)
+    if options.enforce_eager or blocks >= options.max_num_seqs or not has_states:
+        return []
+    found = f"max_num_seqs = {options.max_num_seqs:,} exceeds the {blocks:,} Mamba cache blocks"
+    return [f"{found}: vLLM refuses to start; choose max_num_seqs = {blocks:,} or less"]
 
 
 def count_pool_tokens(pool: CachePool, blocks: int, options: VllmOptions) -> int:
