@@ -97,6 +97,15 @@ def test_each_listed_layer_has_its_own_format() -> None:
     assert storage.scheme == "FP8 and NVFP4 by ModelOpt"
 
 
+def test_listed_modules_of_an_fp8_release_have_a_format_of_their_own() -> None:
+    """As DeepSeek-V4-Flash-NVFP4 states it: quant_method fp8, and the experts in quantized_layers."""
+    fp8 = {"quant_method": "fp8", "weight_block_size": [64, 64]}
+    layers = {f"model.layers.{i}.mlp": {"quant_algo": "NVFP4", "group_size": 16} for i in range(LAYERS)}
+    block = fp8 | {"quant_algo": "MIXED_PRECISION", "quantized_layers": layers, "ignore": ["*.self_attn.*"]}
+    attention = LAYERS * (ATTENTION + 4 * ATTENTION // 64**2)
+    assert find_bytes(block) == PLAIN + attention + count_fp4(LAYERS * MLP, 3 * LAYERS)
+
+
 def test_mxfp8_has_a_byte_per_32_inputs() -> None:
     assert (
         find_bytes(NVFP4 | {"quant_algo": "MXFP8", "group_size": None}) == PLAIN + LAYERS * (ATTENTION + MLP) * 33 // 32

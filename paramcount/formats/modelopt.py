@@ -9,7 +9,7 @@ vLLM 0.33.0, model_executor/layers/quantization/modelopt.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, join_words, quote
@@ -39,12 +39,17 @@ def plan_modelopt(config: Mapping[str, Any], dtype: str) -> Plan:
     config = unwrap_modelopt(config)
     excluded = read_names(config, "exclude_modules", "ignore")
     groups = list_groups(config, ModuleNames(excluded))
-    labels = dict.fromkeys(get_format(group.packing.layout).name for group in groups)
     # Files may have scales of the KV cache. A config without a list does not say which layers were left out.
     has_cache_scales = any(config.get(key) for key in ("kv_cache_quant_algo", "kv_cache_scheme"))
     is_listed = bool(excluded) or config.get("quant_algo") == MIXED
-    text = f"{join_words(list(labels), 'and')} by ModelOpt"
+    text = f"{name_formats(groups)} by ModelOpt"
     return Plan(MODELOPT, text, groups, dtype, is_listed and not has_cache_scales, scope="exported")
+
+
+def name_formats(groups: Iterable[PackedGroup]) -> str:
+    """The formats of groups: "FP8 and NVFP4"."""
+    names = dict.fromkeys(get_format(group.packing.layout).name for group in groups)
+    return join_words(list(names), "and")
 
 
 def list_groups(config: Mapping[str, Any], left_out: ModuleNames) -> tuple[PackedGroup, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, format_shape
 from paramcount.formats.compressed_tensors import list_weights
+from paramcount.formats.module_names import ModuleNames
 from paramcount.formats.packing import (
     SCALES,
     Array,
@@ -140,6 +141,12 @@ class Fp8(ScaledFormat):
         if packing := next((found for format in formats if (found := format.pack_experts(own, scale))), None):
             text = f"{text}; experts in {get_label(packing)}"
             groups.insert(0, PackedGroup(Selection(excluded, experts="only"), packing))
+        if config.get("quantized_layers") is not None:  # as NVIDIA replaces experts of an FP8 release by NVFP4
+            from paramcount.formats.modelopt import list_groups, name_formats
+
+            listed = list_groups(config, ModuleNames(()))
+            text = f"{text}; listed modules in {name_formats(listed)}"
+            groups = [*listed, *groups]
         exact = not has_byte_scales and "weight_block_size" in config
         return Plan(method, text, tuple(groups), dtype, exact, scope="release")
 
