@@ -215,9 +215,9 @@ def measure_memory(
     warnings += rules.warn(deployment) if fit and fit.verdict != DOES_NOT_FIT else ()
     mtp_bytes = sum_mtp(count, format)
     inside_file = f", {format_bytes(mtp_bytes)} of the file" if mtp_bytes else ""
-    mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"]
-    if not count.mtp or rules.loads_mtp(request):
-        mtp_notes = []
+    mtp_notes = []
+    if count.mtp and not rules.loads_mtp(request):
+        mtp_notes = [f"the MTP layers ({count.mtp:,} parameters{inside_file}) are not loaded"]
     memory = Memory(
         id=model.id,
         name=model.name,
