@@ -427,6 +427,7 @@ def test_the_command_trains_adapters(run: Runner) -> None:
             ["--lora", "--targets", "q_prj"],
             "--targets: no module is named 'q_prj' (expected all-linear, attention, ",
         ),
+        (["--lora", "--adapter-dtype", "fp8"], "--adapter-dtype 'fp8' (expected f32, "),
         (["--lora", "--tp", "2"], "--tp 2 is not supported with an adapter (expected 1)"),
         (["--offload-optimizer", "cpu"], "--offload-optimizer requires zero: 1, 2 or 3"),
         (["--offload-optimizer", "disk", "--zero", "2"], "--offload-optimizer 'disk' (expected cpu or nvme)"),

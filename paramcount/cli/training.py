@@ -124,5 +124,10 @@ def read_adapter(options: dict[str, Any]) -> dict[str, Any] | None:
         return None
     if kinds["qlora"] and options["weights"] is None:
         options["weights"] = "nf4-double"
+    if "adapter_dtype" in given:
+        from paramcount.costs.adapters import check_word
+        from paramcount.formats.weights.plain import DTYPES
+
+        check_word("adapter_dtype", given["adapter_dtype"], DTYPES)
     arguments = {ADAPTER_OPTIONS[name]: value for name, value in given.items()}
     return arguments | ({"method": "dora"} if kinds["dora"] else {})
