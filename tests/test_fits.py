@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.costs.requests import find_longest_context
 from tests.batches import in_batches
 from tests.running import Runner
 from tests.structures import pick_structures
@@ -88,7 +89,8 @@ def test_the_assumed_overhead_alone_does_not_rule_a_model_out(run: Runner) -> No
 @in_batches("id", pick_structures())
 def test_one_device_holds_all_weights_and_the_whole_cache(id: str) -> None:
     # also what stands beside the decoder's layers in stacks of its own, such as BLT's global transformer
-    memory = pc.memory(id, gpu="H100", context=512)
+    context = min(512, find_longest_context(pc.load(id)) or 512)
+    memory = pc.memory(id, gpu="H100", context=context)
     assert memory.fit is not None
     [share] = memory.fit.shares
     assert share.total_bytes == memory.total_bytes

@@ -17,7 +17,7 @@ from tests.running import Runner
         ("32k", "n_positions", 32_768), ("1M", "context", 1_048_576), ("4.5k", "sliding_window", 4608),
         ("8k", "max_num_batched_tokens", 8192), ("1,024", "", 1024), ("50_257", "", 50_257), ("1e3", "", 1000),
         ("1.5", "", None), ("1.0005k", "", None), ("gelu", "", None), ("", "", None), ("k", "", None),
-        ("1kk", "", None),
+        ("1kk", "", None), ("1,1,1", "", None), ("1,02", "", None), ("-1", "", -1), ("12,345,678", "", 12_345_678),
     ],
 )  # fmt: skip
 def test_k_is_1024_where_tokens_are_counted(text: str, name: str, value: int | None) -> None:

@@ -138,7 +138,7 @@ def parse_options(texts: tuple[str, ...]) -> dict[str, object]:
         name, sign, value = text.partition("=")
         if not sign:
             raise ParamcountError(describe_value(text), where="--engine-option", expected="NAME=VALUE")
-        quantity = parse_quantity(value, name)
+        quantity = None if "," in value else parse_quantity(value, name)
         options[name] = parse_option(value) if quantity is None else quantity
     return options
 

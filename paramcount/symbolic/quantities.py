@@ -9,7 +9,9 @@ from fractions import Fraction
 DECIMAL: Mapping[str, int] = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 BINARY: Mapping[str, int] = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 OF_TOKENS: Mapping[str, int] = {"k": 2**10, "m": 2**20}
-QUANTITY = re.compile(r"(-?\d{1,30})(?:\.(\d{1,12}))?(?:e\+?(\d{1,2}))? ?([a-z]{0,2})", re.IGNORECASE)
+QUANTITY = re.compile(
+    r"(-?\d{1,3}(?:,\d{3}){1,9}|-?\d{1,30})(?:\.(\d{1,12}))?(?:e\+?(\d{1,2}))? ?([a-z]{0,2})", re.IGNORECASE
+)
 LENGTH = re.compile(r"context|position|window|chunk|tokens|max_model_len|ctx_size|num_ctx", re.IGNORECASE)
 
 
@@ -36,9 +38,9 @@ def parse_quantity(text: str, name: str = "") -> int | None:
     >>> parse_quantity("1.5"), parse_quantity("gelu"), parse_quantity("50_257"), parse_quantity("7e9")
     (None, None, 50257, 7000000000)
     """
-    match = QUANTITY.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    match = QUANTITY.fullmatch(text.strip().replace("_", ""))
     factor = find_factor(match[4], name) if match else None
     if match is None or factor is None:
         return None
-    number = Fraction(f"{match[1]}.{match[2] or 0}") * 10 ** int(match[3] or 0) * factor
+    number = Fraction(f"{match[1].replace(',', '')}.{match[2] or 0}") * 10 ** int(match[3] or 0) * factor
     return int(number) if number.denominator == 1 else None
