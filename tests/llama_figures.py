@@ -52,6 +52,8 @@ def count_figure(engine: str, row: LoggedFigure) -> float:
     """What paramcount says for the figure: cells, layers, MiB or, if its name ends so, GiB."""
     if row.figure.endswith("_gib"):
         return count_figure(engine, row._replace(figure=row.figure.removesuffix("_gib"))) / 1024
+    if row.figure.endswith("_whole"):  # the memory breakdown leaves the fraction out
+        return count_figure(engine, row._replace(figure=row.figure.removesuffix("_whole"))) // 1
     result = measure(engine, row.model, json.dumps(row.arguments, sort_keys=True))
     if row.figure == "offloaded":  # the LM head counts as a layer
         assert result.fit is not None

@@ -66,6 +66,15 @@ def test_moving_experts_to_the_cpu_leaves_the_cache_where_it_is() -> None:
         assert (old.weights_bytes > new.weights_bytes) == (old.device is not None)
 
 
+def test_experts_in_another_format_than_the_file_keep_their_buffers() -> None:
+    case: dict[str, Any] = {"dtype": "q8_0", "gpu": "T4", "context": 4096}
+    plain, mixed = (
+        measure("gpt-oss-20b", **case, component_dtypes=dtypes).shares[0].overhead
+        for dtypes in ({}, {"experts": "mxfp4"})
+    )
+    assert plain == mixed
+
+
 def test_without_offload_the_cache_is_on_the_cpu() -> None:
     shares = measure("llama-3.1-8b", engine_options={"no_kv_offload": True}).shares
     assert [bool(share.kv_cache_bytes) for share in shares] == [False, False, True]

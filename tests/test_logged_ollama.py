@@ -8,7 +8,7 @@ from tests.llama_figures import count_figure, find_verdict
 from tests.logged import FULFILLED, agrees, find_share, read_logged
 
 LOGGED = read_logged("ollama")
-OUTCOMES = [row for row in LOGGED.values() if row.kind == "outcome"]
+OUTCOMES = [row for row in LOGGED.values() if row.kind == "outcome" and not row.reason]
 
 
 @pytest.mark.parametrize("name", [name for name, row in LOGGED.items() if row.kind != "outcome"])
@@ -19,7 +19,7 @@ def test_a_figure_is_what_the_log_prints(name: str) -> None:
 
 
 def test_most_figures_are_met_in_both_parts() -> None:
-    assert find_share(LOGGED.values(), aside=False) >= FULFILLED
+    assert min(find_share(LOGGED.values(), aside=aside) for aside in (False, True)) >= FULFILLED
 
 
 def test_what_worked_is_called_fits_and_what_ran_out_of_memory_is_not() -> None:

@@ -41,8 +41,8 @@ class Node:
 class Graph:
     """Nodes in the order in which they are computed. The last device is the CPU."""
 
-    def __init__(self, n_devices: int, *, copies: int = 1) -> None:
-        self.n_devices, self.copies = n_devices, copies
+    def __init__(self, n_devices: int, *, copies: int = 1, offloads: bool = True) -> None:
+        self.n_devices, self.copies, self.offloads = n_devices, copies, offloads
         self.nodes: list[Node] = []
         self.leafs: list[Node] = []
         self.visited: set[int] = set()
@@ -89,8 +89,8 @@ def assign_devices(graph: Graph) -> None:
             continue
         weight = next((source for source in node.sources if source.is_weight), None)
         if weight is not None:
-            is_offloaded = weight.device == graph.cpu and node.rows >= OFFLOADED_ROWS and node.op != "get_rows"
-            node.device = 0 if is_offloaded else weight.device
+            is_large = graph.offloads and node.rows >= OFFLOADED_ROWS and node.op != "get_rows"
+            node.device = 0 if is_large and weight.device == graph.cpu else weight.device
     computed = [node for node in graph.nodes if node.has_rows]
     for nodes, skips_cpu in ((computed, True), (computed[::-1], True), (computed, False), (computed[::-1], False)):
         current = -1

@@ -25,7 +25,7 @@ from paramcount.costs.engines.llama_cpp_cells import (
     round_up,
 )
 from paramcount.costs.engines.llama_cpp_overhead import Batch, LayerCache, estimate_overheads
-from paramcount.costs.engines.llama_cpp_placement import Place, Placement, place_layers, place_weights
+from paramcount.costs.engines.llama_cpp_placement import Place, Placement, join_latent, place_layers, place_weights
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
 from paramcount.counting.components import TOWERS
 from paramcount.errors import ParamcountError, count_noun, describe_value
@@ -140,10 +140,12 @@ class LlamaCpp(Engine):
         rows, shape, placement = deployment.rows, deployment.shape, self.place(deployment)
         places = placement.places
 
-        def weigh() -> tuple[int, ...]:
-            return tuple(place_weights(rows, placement, shape).values())
+        is_old = self.read_options(deployment.request).mla == "expanded"
 
-        weights = compute_once(rows, (self.name, placement), weigh)
+        def weigh() -> tuple[int, ...]:
+            return tuple(place_weights(join_latent(rows) if is_old else rows, placement, shape).values())
+
+        weights = compute_once(rows, (self.name, placement, is_old), weigh)
         whole = merge_groups(group for _, groups in deployment.caches for group in groups)
         options = self.choose_windows(whole, deployment.request)
         overheads = self.estimate_overheads(deployment, placement, options)

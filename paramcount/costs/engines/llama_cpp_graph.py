@@ -50,6 +50,7 @@ class GraphModel(NamedTuple):
     copies: int = 1  # of each input, so that GPUs work on several micro-batches
     flash_attn: bool = True
     has_embeddings: bool = True  # whether embeddings may be given instead of tokens
+    offloads: bool = True  # whether a GPU computes with copies of weights on the CPU
     mask_bytes: int = F16  # of one value of the mask
 
 
@@ -70,7 +71,11 @@ class Builder:
     """Builds the graph of a model. [n] stands for the tokens of a micro-batch."""
 
     def __init__(self, model: GraphModel) -> None:
-        self.model, self.graph, self.n = model, Graph(model.devices, copies=model.copies), model.tokens
+        self.model, self.graph, self.n = (
+            model,
+            Graph(model.devices, copies=model.copies, offloads=model.offloads),
+            model.tokens,
+        )
         self.position = self.graph.input(self.n * 4)
         self.inputs: dict[int, Attention] = {}
 

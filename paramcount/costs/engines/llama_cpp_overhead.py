@@ -10,6 +10,7 @@ from paramcount.costs.devices import Overhead
 from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, Weight, measure_buffers
 from paramcount.costs.engines.llama_cpp_placement import Place, Placement
 from paramcount.costs.sharding import compute_once
+from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 from paramcount.zoo import Model, count_model
@@ -25,6 +26,9 @@ PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 CONTEXT, LEAST_CONTEXT, MOST_CONTEXT = 456 * MIB, 280 * MIB, 749 * MIB
 SPREAD, SIMPLIFIED_SPREAD = 32, 4  # the buffer may differ by a 32nd; if layers are simplified, by a quarter
 SIMPLIFIED = ("ssm_out.weight", "shortconv.out_proj.weight", "attn_kv_a_mqa.weight", "time_mix_key.weight")
+# On macOS the BLAS backend takes the matrices on the CPU (ggml/CMakeLists.txt, GGML_BLAS_DEFAULT), and a GPU computes
+# with copies only of what the last backend would (ggml_backend_sched_backend_id_from_cur of ggml/src/ggml-backend.cpp).
+APPLE = "Apple"
 MOST_EXPERTS = 1024  # LLAMA_MAX_EXPERTS
 KEPT = 2  # layers of each kind on each device: the memory of further ones is the same again
 
@@ -61,7 +65,14 @@ def estimate_overheads(
         row = model.output.shape[0] + (model.d_model if batch.returns_embeddings else 0)
         return (is_simplified, row, *measure_buffers(model))
 
-    key = ("llama.cpp", placement, batch, *sorted(set(caches.values())), deployment.request.kv_dtype)
+    key = (
+        "llama.cpp",
+        deployment.device.name.startswith(APPLE),
+        placement,
+        batch,
+        *sorted(set(caches.values())),
+        deployment.request.kv_dtype,
+    )
     is_simplified, row, *buffers = compute_once(rows, key, compute)
     found: dict[Place, Overhead] = {}
     for place, size in zip(placement.places, buffers):
@@ -93,9 +104,8 @@ def list_gguf_rows(deployment: Deployment) -> Sequence[StoredTensor]:
 
     Raises: ParamcountError if llama.cpp does not support the model.
     """
-    if any(row.packing.layout == "gguf" for row in deployment.rows):
-        return [row for row in deployment.rows if row.packing.layout == "gguf"]
-    return list_default_rows(deployment.model)
+    rows = [row for row in deployment.rows if row.tensor.part not in TOWERS]
+    return rows if all(row.packing.layout == "gguf" for row in rows) else list_default_rows(deployment.model)
 
 
 @lru_cache(maxsize=4)
@@ -150,5 +160,6 @@ def build_model(
         copies=PIPELINE_COPIES if is_pipelined and batch.offloads_cache and not placement.n_cpu_moe else 1,
         flash_attn=batch.flash_attn,
         has_embeddings=batch.has_embeddings,
+        offloads=not deployment.device.name.startswith(APPLE),
         mask_bytes=batch.mask_bytes,
     )

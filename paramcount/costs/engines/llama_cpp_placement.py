@@ -11,12 +11,14 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from paramcount.costs.sharding import ShardShape
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.formats.packing import Packing
+from paramcount.formats.weights import compute_bytes
 from paramcount.formats.weights.gguf import BLOCKS
 
 Place: TypeAlias = "int | None"  # index of a GPU; None: the CPU
@@ -79,6 +81,20 @@ def place_weights(rows: Sequence[StoredTensor], placement: Placement, shape: Sha
         for place, size, copies in place_row(row, placement, shape):
             sums[place] += size + (copies * count_padding(row) if place is not None else 0)
     return sums
+
+
+def join_latent(rows: Sequence[StoredTensor]) -> list[StoredTensor]:
+    """As files before April 2025 have them: attn_k_b and attn_v_b in one matrix, attn_kv_b, and so in one type.
+
+    Source: https://github.com/ggml-org/llama.cpp/pull/12801.
+    """
+    packings = {row.tensor.layer: row.packing for row in rows if row.tensor.name.endswith("attn_v_b.weight")}
+    joined = []
+    for row in rows:
+        packing = packings.get(row.tensor.layer) if row.tensor.name.endswith("attn_k_b.weight") else None
+        size = None if packing is None else row.copies * compute_bytes((prod(row.tensor.shape),), packing)
+        joined.append(row if packing is None or size is None else row._replace(packing=packing, bytes=size))
+    return joined
 
 
 def convert(row: StoredTensor) -> StoredTensor:
