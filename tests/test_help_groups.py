@@ -20,7 +20,7 @@ def test_own_options_come_first_and_shared_ones_under_common_options(
     assert max(map(len, text.splitlines())) <= 80
     own, _, common = text.partition("\nCommon options:\n")
     found: click.Command = import_module(f"paramcount.cli.{COMMANDS[name][0]}").command
-    shared = getattr(found, "common", frozenset())
+    shared: frozenset[str] = getattr(found, "common", frozenset())
     assert common or not shared or "Options:" in own
     for option in found.params:
         if isinstance(option, click.Option) and not option.hidden:

@@ -66,6 +66,8 @@ def test_conditions_count_tokens_of_a_context_in_1024(run: Runner) -> None:
         (["memory", "gpt2-small", "--memory", "17.25GiB"], ["memory", "gpt2-small", "--memory", "18522046464B"]),
         (["trace", "gpt2-small", "--tokens", "1k"], ["trace", "gpt2-small", "--tokens", "1024"]),
         (["lora", "gpt2-small", "-r", "0.1k"], ["lora", "gpt2-small", "-r", "100"]),
+        (["memory", "llama-3.1-8b", "--context", "32Ki"], ["memory", "llama-3.1-8b", "--context", "32k"]),
+        (["list", "gpt2", "--limit", "0.002k"], ["list", "gpt2", "--limit", "2"]),
     ],
 )
 def test_options_take_suffixes(run: Runner, typed: list[str], plain: list[str]) -> None:

@@ -7,6 +7,7 @@ import click
 from paramcount.cli.options import CommandRequest, column_options, complete_names, define_command, estimates_option
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.output.tables import Table
+from paramcount.symbolic.quantities import parse_quantity
 
 TERMINAL_COLUMNS = "id,total,released,publisher"
 FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
@@ -36,9 +37,9 @@ def command(
     from paramcount.database.listing import list_model_rows, search_rows, select_rows
     from paramcount.views.compare import build_comparison_table
 
-    if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) <= 18 and int(limit)):
+    most = None if limit is None else parse_quantity(limit) if len(limit) <= 18 else 0
+    if limit is not None and not (most and most > 0):
         raise ParamcountError(f"= {describe_value(limit)}", where="--limit", expected="a positive integer")
-    most = None if limit is None else int(limit)
     found = search_rows(list_model_rows(estimates=estimates), words)
     if words and not found:
         raise make_search_error(words)

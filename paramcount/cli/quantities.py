@@ -12,7 +12,7 @@ from paramcount.symbolic.quantities import parse_quantity
 
 NUMBER = re.compile(r"(\d{1,18})(?:\.(\d{1,12}))?\s*([a-z]{0,3})", re.IGNORECASE)
 # {unit in lower case: factor}
-CONTEXT_UNITS = {"": 1, "k": 1024, "m": 1024**2}
+CONTEXT_UNITS = {"": 1, "k": 1024, "m": 1024**2, "ki": 1024, "mi": 1024**2}
 DECIMAL_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 BYTE_UNITS = {  # decimal for GB, binary for GiB
     f"{letter}{infix}b": base**power
