@@ -26,10 +26,12 @@ MIB, GIB = 2**20, 2**30
 NON_TORCH = {1: (20, 110, 400), 2: (120, 450, 900), 4: (200, 900, 1700), 8: (300, 1400, 2600), 10**6: (300, 1800, 3500)}
 # Graphs are counted in the memory that vLLM may use since 0.21 (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS).
 FIRST_COUNTING_GRAPHS = 21
-# (least, usual, most) MiB of a graph for each layer; at least 1 MiB a graph. Logged estimates: 0.08 GiB for 20 graphs
-# of 36 layers and 0.51 for 102 of 32 (0.19 to 0.22), 0.74 for 70 of 40 (0.25), 3.51 for 102 of 64 (0.27).
-GRAPH_PER_LAYER = (0.02, 0.14, 0.5)
-FIRST_GRAPHS = 450  # MiB that the first graphs of all may take: 0.40 GiB of six graphs of Qwen2.5-VL 7B (0.22)
+# (least, usual, most) MiB of a graph for each layer; at least 1 MiB a graph. Logged, in GiB: 0.08 for 20 graphs
+# of 36 layers, 0.51 for 102 of 32 (0.19 to 0.22), 0.15 for 14 of 48 (0.26).
+GRAPH_PER_LAYER = (0.02, 0.14, 0.25)
+# With recurrent states or an indexer, 0.74 for 70 of 40 layers (0.25) and 3.51 for 102 of 64 (0.27).
+MOST_PER_RARE_LAYER = 0.55
+FIRST_GRAPHS = 450  # MiB that the first graphs may take beside an encoder: 0.40 GiB of six of Qwen2.5-VL 7B (0.22)
 ACTIVATION_SPREAD = (0.9, 1.15)  # logged over computed peaks
 MAX_IMAGE_TOKENS = 16_384  # of one image, in the processors of Qwen2.5-VL, Qwen3-VL and Qwen3.5
 
@@ -85,8 +87,13 @@ def measure_graphs(deployment: Deployment, options: VllmOptions) -> tuple[int, i
         return 0, 0, 0
     n = 2 * count_capture_sizes(options)
     layers = deployment.shape.n_layers // deployment.parallel.pp
-    least, usual, most = (round(max(1.0, share * layers) * n * MIB) for share in GRAPH_PER_LAYER)
-    return least, usual, most + FIRST_GRAPHS * MIB
+    groups = [group for _, found in deployment.caches for group in found]
+    is_rare = any(group.is_state or len(group.shapes) > 2 for group in groups)
+    low, middle, high = GRAPH_PER_LAYER
+    shares = (low, middle, MOST_PER_RARE_LAYER if is_rare else high)
+    least, usual, most = (round(max(1.0, share * layers) * n * MIB) for share in shares)
+    has_encoder = any(row.tensor.part == "vision" for row in deployment.rows)
+    return least, usual, most + (FIRST_GRAPHS * MIB if has_encoder else 0)
 
 
 def count_capture_sizes(options: VllmOptions) -> int:
