@@ -118,7 +118,8 @@ def test_what_ollama_leaves_free_counts_as_taken() -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        (["--engine-option", "tensor_split=a"], "tensor_split = 'a' (expected numbers such as 3,1)"),
+        (["--engine-option", "tensor_split=a"], "tensor_split = 'a' (expected numbers such as 3/1)"),
+        (["--engine-option", "tensor_split=3100"], "tensor_split = 3100 (expected numbers such as 3/1)"),
         (["--engine-option", "tensor_split=1,1,1"], "tensor_split = '1,1,1' for 2 GPUs (expected at most 2 numbers)"),
         (["--tp", "2"], "--tp TP=2, but llama.cpp divides the layers among GPUs (expected pp alone)"),
         (["--engine-option", "ctx_size=4096", "--context", "4k"], "ctx_size cannot be combined with context"),

@@ -270,12 +270,12 @@ def make_batch(request: CacheRequest, options: LlamaCppOptions) -> Batch:
 def parse_split(value: object) -> tuple[float, ...]:
     """The shares of the GPUs.
 
-    >>> parse_split("3,1")
-    (3.0, 1.0)
+    >>> parse_split("3,1"), parse_split("3/100")
+    ((3.0, 1.0), (3.0, 100.0))
     """
-    words = str(value).split(",")
+    words = value.replace("/", ",").split(",") if isinstance(value, str) else [""]
     if not all(word.replace(".", "", 1).isdecimal() and len(word) < 12 for word in words) or not any(map(float, words)):
-        raise ParamcountError(f"= {describe_value(value)}", where="tensor_split", expected="numbers such as 3,1")
+        raise ParamcountError(f"= {describe_value(value)}", where="tensor_split", expected="numbers such as 3/1")
     return tuple(map(float, words))
 
 

@@ -28,7 +28,7 @@ class LlamaCppOptions(NamedTuple):
     ubatch_size: int = 512
     n_gpu_layers: int = -1  # layers on GPUs, the LM head included; -1: all
     n_cpu_moe: int = 0  # first layers whose experts stay on the CPU
-    tensor_split: str = ""  # such as "3,1": shares of the GPUs; "": equal ones
+    tensor_split: str = ""  # such as "3/1": shares of the GPUs; "": equal ones
     flash_attn: str = "auto"
     kv_unified: bool = False  # one cache for all sequences
     no_kv_offload: bool = False  # the cache stays on the CPU
