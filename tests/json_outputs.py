@@ -92,6 +92,7 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["memory", "llama-3.1-8b", "--dtype", "int4", "--dtype", "lm_head=fp8", "--context", "32k", "--batch", "2"],
         ["memory", "gpt2-small", "--set", "n_layers=24"],
         ["memory", "llama-3.1-8b", "--gpu", "2xH100", "--pp", "2", "--ram", "64GB"],
+        ["memory", "llama-3.1-70b", "--dtype", "q4_k_m", "--gpu", "RTX 4090", "--engine", "ollama"],
         ["memory", "gpt-oss-20b", "--engine", "vllm", "--available-kv", "12.5GiB"],
     ]
     lines += [

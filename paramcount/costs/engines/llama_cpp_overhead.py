@@ -22,8 +22,8 @@ MIB = 2**20
 PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 # A CUDA context and what else a device has in use: "unaccounted" in the memory breakdown of llama.cpp. 451 and 456 MiB
 # on RTX 4090 (https://github.com/ggml-org/llama.cpp/pull/15860), 749 MiB on RTX PRO 6000
-# (https://github.com/ggml-org/llama.cpp/issues/27953).
-CONTEXT, LEAST_CONTEXT, MOST_CONTEXT = 456 * MIB, 280 * MIB, 749 * MIB
+# (https://github.com/ggml-org/llama.cpp/issues/27953). Other backends may take none.
+CONTEXT, LEAST_CONTEXT, MOST_CONTEXT = 456 * MIB, 0, 749 * MIB
 SPREAD, SIMPLIFIED_SPREAD = 32, 4  # the buffer may differ by a 32nd; if layers are simplified, by a quarter
 SIMPLIFIED = ("ssm_out.weight", "shortconv.out_proj.weight", "attn_kv_a_mqa.weight", "time_mix_key.weight")
 # On macOS the BLAS backend takes the matrices on the CPU (ggml/CMakeLists.txt, GGML_BLAS_DEFAULT), and a GPU computes
