@@ -57,10 +57,10 @@ def test_memory_confirms_every_deployment_with_the_same_arguments(model: str, ne
             assert fit is not None
             assert (fit.verdict, fit.free_bytes) == ("fits", suggestion.free_bytes)
         for suggestion in it.on_one_machine:
-            options = {"gpu": f"8x{it.gpu}", "tp": None, "pp": None, **suggestion.options}
-            fit = pc.memory(model, **{**it.arguments, **options}).fit
-            assert fit is not None
-            assert (fit.verdict, fit.free_bytes) == ("fits", suggestion.free_bytes)
+            changed = {"users" if name == "batch" else name: value for name, value in suggestion.options.items()}
+            asked = {name: need[name] for name in ("users", "context", "engine")} | {"dtype": it.arguments.get("dtype")}
+            (one,) = pc.plan(model, **{**asked, **changed, "gpu": f"8x{it.gpu}"}).deployments
+            assert one.fit.verdict == "fits"
 
 
 @settings(max_examples=8, deadline=None)
@@ -125,6 +125,9 @@ def test_stages_read_their_weights_one_after_the_other_and_share_the_users() -> 
     assert it.speed is not None
     expected = (weights / 8 + cache / 8 / 2) / find_gpu("h100").bandwidth
     assert it.speed.step_seconds == pytest.approx(expected, rel=1e-12)
+    flops = pc.flops("llama-3.1-405b", context=8192, gpu="16xh100").roofline  # stages work on parts of a prompt at once
+    assert flops is not None and flops.prompt.compute_seconds is not None
+    assert it.speed.prompt_seconds == pytest.approx(flops.prompt.compute_seconds)
 
 
 def test_every_gpu_reads_a_latent_that_all_of_them_keep() -> None:
