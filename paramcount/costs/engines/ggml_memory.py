@@ -19,7 +19,7 @@ def reserve(graph: Graph) -> list[int]:
     return allocate(graph, order, copies)
 
 
-class Memory:
+class FreeBlocks:
     """The free blocks of a buffer, by offset; the last one has no end."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ def align(size: int) -> int:
 
 def allocate(graph: Graph, order: list[Node], kept: list[Node]) -> list[int]:
     """Give each node memory when it is computed, and take it back when its last reader is."""
-    memories = [Memory() for _ in range(graph.n_devices)]
+    memories = [FreeBlocks() for _ in range(graph.n_devices)]
 
     def place(node: Node) -> None:
         if node.is_weight or node.allocated or node.view_of is not None:
@@ -114,7 +114,7 @@ def take_over(node: Node, parent: Node) -> bool:
     return True
 
 
-def release(node: Node, memories: list[Memory]) -> None:
+def release(node: Node, memories: list[FreeBlocks]) -> None:
     if node.allocated and not node.is_output:
         memories[node.device].free(node.offset, align(node.size))
         node.allocated = False

@@ -17,7 +17,7 @@ from paramcount.costs.engines.ggml_memory import reserve
 F32, F16, I64 = 4, 2, 8  # bytes
 
 
-class Weight(NamedTuple):
+class GraphWeight(NamedTuple):
     """A tensor of a GGUF file."""
 
     shape: tuple[int, ...]
@@ -28,7 +28,7 @@ class GraphLayer(NamedTuple):
     """A layer of the model."""
 
     device: int
-    tensors: Mapping[str, Weight]  # by their names without "blk.N."
+    tensors: Mapping[str, GraphWeight]  # by their names without "blk.N."
     cells: int = 0  # of each stream, that one token sees
     cache_bytes: int = 0  # keys and values, of all streams
     cache_device: int = 0
@@ -41,7 +41,7 @@ class GraphModel(NamedTuple):
     layers: Sequence[GraphLayer]
     devices: int  # the CPU, which is the last one, included
     output_device: int
-    output: Weight  # the LM head, which may be the token embedding
+    output: GraphWeight  # the LM head, which may be the token embedding
     d_model: int
     n_heads: int
     experts_per_token: int
@@ -54,7 +54,7 @@ class GraphModel(NamedTuple):
     mask_bytes: int = F16  # of one value of the mask
 
 
-class Attention(NamedTuple):
+class AttentionInputs(NamedTuple):
     """The inputs of all layers whose caches are alike."""
 
     mask: Node
@@ -64,10 +64,10 @@ class Attention(NamedTuple):
 
 def measure_buffers(model: GraphModel) -> list[int]:
     """The bytes of the compute buffer of each device."""
-    return reserve(Builder(model).build())
+    return reserve(GraphBuilder(model).build())
 
 
-class Builder:
+class GraphBuilder:
     """Builds the graph of a model. [n] stands for the tokens of a micro-batch."""
 
     def __init__(self, model: GraphModel) -> None:
@@ -77,7 +77,7 @@ class Builder:
             model.tokens,
         )
         self.position = self.graph.input(self.n * 4)
-        self.inputs: dict[int, Attention] = {}
+        self.inputs: dict[int, AttentionInputs] = {}
 
     def build(self) -> Graph:
         model, graph = self.model, self.graph
@@ -104,7 +104,7 @@ class Builder:
         rows = max(x.rows, 1)
         return Node("mul", x.size, [Node("rms_norm", x.size, [x], rows=rows), self.graph.weight(4, device)], rows=rows)
 
-    def find_inputs(self, cells: int) -> Attention:
+    def find_inputs(self, cells: int) -> AttentionInputs:
         """The mask and the indices of the cells that are written."""
         if cells not in self.inputs:
             model, graph = self.model, self.graph
@@ -112,14 +112,14 @@ class Builder:
             mask = graph.input(cells * self.n * size)
             if model.flash_attn and size == F32:
                 mask = Node("cast", cells * self.n * F16, [mask])
-            self.inputs[cells] = Attention(mask, graph.input(self.n * I64), graph.input(self.n * I64))
+            self.inputs[cells] = AttentionInputs(mask, graph.input(self.n * I64), graph.input(self.n * I64))
         return self.inputs[cells]
 
 
 class LayerBuilder:
     """Adds one layer to a graph."""
 
-    def __init__(self, builder: Builder, layer: GraphLayer) -> None:
+    def __init__(self, builder: GraphBuilder, layer: GraphLayer) -> None:
         self.builder, self.layer, self.graph, self.model = builder, layer, builder.graph, builder.model
         self.n = builder.n  # tokens; the outputs alone behind the attention of the last layer
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.costs.devices import Overhead
-from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, Weight, measure_buffers
+from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, GraphWeight, measure_buffers
 from paramcount.costs.engines.llama_cpp_placement import Place, Placement
 from paramcount.costs.sharding import compute_once
 from paramcount.counting.components import TOWERS
@@ -87,15 +87,15 @@ def estimate_overheads(
     return found
 
 
-def find_tensors(rows: Iterable[StoredTensor]) -> dict[int, dict[str, Weight]]:
+def find_tensors(rows: Iterable[StoredTensor]) -> dict[int, dict[str, GraphWeight]]:
     """{layer: its tensors by name}; -1: outside of layers."""
-    found: dict[int, dict[str, Weight]] = {}
+    found: dict[int, dict[str, GraphWeight]] = {}
     for row in rows:
         tensor = row.tensor
         name = tensor.name.removeprefix("blk.{layer}.")
         layers = tensor.layer.indices if tensor.layer else (-1,)
         for layer in layers:
-            found.setdefault(layer, {})[name] = Weight(tensor.shape, row.bytes // len(layers))
+            found.setdefault(layer, {})[name] = GraphWeight(tensor.shape, row.bytes // len(layers))
     return found
 
 
