@@ -339,6 +339,17 @@ def test_a_recurrent_state_sets_the_block_size_of_vllm(
     assert "vLLM refuses to start; choose max_num_seqs =" in " ".join(found.out.split())
 
 
+def test_an_assumed_dtype_of_states_is_named() -> None:
+    def list_notes(model: str, **options: str) -> tuple[str, ...]:
+        return pc.memory(model, engine="vllm", engine_options=options).notes
+
+    text = "states in BF16, as for a config.json without mamba_ssm_dtype"
+    assert [note for note in list_notes("qwen3.5-27b") if note.startswith(text)]
+    assert not [note for note in list_notes("qwen3.5-27b", mamba_ssm_cache_dtype="float32") if note.startswith(text)]
+    assert not [note for note in list_notes("nemotron-nano-9b-v2") if note.startswith(text)]  # its rule is float32
+    assert not [note for note in list_notes("llama-3.1-8b") if note.startswith(text)]
+
+
 def test_a_hybrid_model_that_fits_may_still_be_refused(run: Runner) -> None:
     # "ValueError: max_num_seqs (1024) exceeds available Mamba cache blocks (969)", vLLM 0.28.0, Qwen3.8-27B on an H100
     # at utilization 0.9 with 132,000 tokens

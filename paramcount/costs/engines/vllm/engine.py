@@ -61,7 +61,17 @@ class Vllm(Engine):
             kv_bytes += empty
         else:
             state_bytes += empty
-        return Allocation(kv_bytes, state_bytes, describe_pool(groups, pool, options), unit, empty)
+        notes = [*describe_pool(groups, pool, options), *self.describe_assumption(groups, request)]
+        return Allocation(kv_bytes, state_bytes, tuple(notes), unit, empty)
+
+    def describe_assumption(self, groups: Sequence[CacheGroup], request: CacheRequest) -> list[str]:
+        """What is assumed of the dtype of states if neither the config nor the user names it."""
+        named = request.options.get("mamba_ssm_cache_dtype", "auto") != "auto" or request.state_dtype
+        others = [group for group in groups if group.is_state and not group.is_convolution]
+        if named or request.config_state_dtype or all(group.decays_per_channel for group in others):
+            return []
+        return ["states in BF16, as for a config.json without mamba_ssm_dtype; Qwen3.5's names float32, "
+                "which is mamba_ssm_cache_dtype=float32"]  # fmt: skip
 
     def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         """Convolutions are in the dtype of the model; other states as the config says, or in FP32 if channels decay."""
