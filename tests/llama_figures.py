@@ -10,8 +10,8 @@ from paramcount.api import memory
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.engine import Share
-from paramcount.costs.engines.llama_cpp import LlamaCpp
-from paramcount.costs.engines.llama_cpp_cells import count_cell_bytes, count_cells
+from paramcount.costs.engines.llama_cpp.cells import count_cell_bytes, count_cells
+from paramcount.costs.engines.llama_cpp.engine import LlamaCpp
 from paramcount.costs.memory import Memory
 from tests.logged import LoggedFigure, load_logged
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.costs.engines.ggml_graph import Graph, Node
-from paramcount.costs.engines.ggml_memory import reserve
-from paramcount.costs.engines.llama_cpp_placement import place_layers
+from paramcount.costs.engines.llama_cpp.ggml_graph import Graph, Node
+from paramcount.costs.engines.llama_cpp.ggml_memory import reserve
+from paramcount.costs.engines.llama_cpp.placement import place_layers
 from paramcount.costs.fit import Fit
 from paramcount.errors import ParamcountError
 from tests.running import Runner

@@ -12,8 +12,8 @@ import pytest
 from paramcount.api import memory
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import DOES_NOT_FIT, FITS
-from paramcount.costs.engines.sglang import SGLANG, divide_requests
-from paramcount.costs.engines.sglang_pools import SglangOptions, make_pools
+from paramcount.costs.engines.sglang.engine import SGLANG, divide_requests
+from paramcount.costs.engines.sglang.pools import SglangOptions, make_pools
 from paramcount.costs.memory import Memory
 from tests.logged import FULFILLED, LoggedFigure, agrees, find_share, load_logged, read_logged
 

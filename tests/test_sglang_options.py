@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paramcount.api as pc
-from paramcount.costs.engines.transformers_placement import Module, limit_gpus, place_modules
+from paramcount.costs.engines.transformers.placement import Module, limit_gpus, place_modules
 from paramcount.costs.fit import Fit
 from paramcount.errors import ParamcountError
 

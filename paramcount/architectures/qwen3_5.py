@@ -12,6 +12,7 @@ class Qwen35(GatedDeltaHybrid):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference = "Qwen3_5ForCausalLM"
+    state_dtype = "float32"  # mamba_ssm_dtype of every released config
     model_types = ("qwen3_5_text",)
     gguf = "qwen35"
     gguf_names = {"post_attention_layernorm": "post_attention_norm"}
@@ -32,6 +33,7 @@ class Qwen35MoE(parts.RoutedExperts, GatedDeltaHybrid):
     """Source: modeling_qwen3_5_moe.py of the reference."""
 
     reference = "Qwen3_5MoeForCausalLM"
+    state_dtype = "float32"
     model_types = ("qwen3_5_moe_text",)
     gguf = "qwen35moe"
     gguf_names = {"post_attention_layernorm": "post_attention_norm"}

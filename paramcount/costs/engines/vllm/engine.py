@@ -70,8 +70,7 @@ class Vllm(Engine):
         others = [group for group in groups if group.is_state and not group.is_convolution]
         if named or request.config_state_dtype or all(group.decays_per_channel for group in others):
             return []
-        return ["states in BF16, as for a config.json without mamba_ssm_dtype; Qwen3.5's names float32, "
-                "which is mamba_ssm_cache_dtype=float32"]  # fmt: skip
+        return ["states in BF16, as for a config.json without mamba_ssm_dtype; change it with mamba_ssm_cache_dtype"]
 
     def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         """Convolutions are in the dtype of the model; other states as the config says, or in FP32 if channels decay."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.costs.devices import Overhead
-from paramcount.costs.engines.sglang_pools import SglangOptions
+from paramcount.costs.engines.sglang.pools import SglangOptions
 from paramcount.costs.sharding import compute_once, find_decoder, share_weights
 from paramcount.formats.weights import get_label, list_padded_labels
 

@@ -18,9 +18,9 @@ from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share, join_command
-from paramcount.costs.engines.sglang_pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
-from paramcount.costs.engines.sglang_reserve import estimate_reserve
-from paramcount.costs.engines.sglang_weights import load_rows, share_rows, store_draft
+from paramcount.costs.engines.sglang.pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
+from paramcount.costs.engines.sglang.reserve import estimate_reserve
+from paramcount.costs.engines.sglang.weights import load_rows, share_rows, store_draft
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once
 from paramcount.errors import ParamcountError
 from paramcount.output.numbers import format_bytes

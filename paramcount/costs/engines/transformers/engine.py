@@ -16,14 +16,14 @@ from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share
-from paramcount.costs.engines.transformers_activations import (
+from paramcount.costs.engines.transformers.activations import (
     CONTEXT,
     LOGITS,
     LOGITS_COPY,
     TransformersOptions,
     estimate_activations,
 )
-from paramcount.costs.engines.transformers_placement import (
+from paramcount.costs.engines.transformers.placement import (
     Map,
     Place,
     find_runs,

@@ -5,7 +5,7 @@ Source: llama.cpp, commit 0c1e57098: ggml/src/ggml-alloc.c, ggml_gallocr_alloc_g
 
 from __future__ import annotations
 
-from paramcount.costs.engines.ggml_graph import Graph, Node, assign_devices, list_allocations
+from paramcount.costs.engines.llama_cpp.ggml_graph import Graph, Node, assign_devices, list_allocations
 
 ALIGNMENT = 128  # bytes; 32 on the CPU
 INPLACE = frozenset(("add", "mul", "div", "unary", "rope", "rms_norm", "scale", "soft_max", "clamp", "add_id", "fill"))
@@ -64,7 +64,7 @@ def allocate(graph: Graph, order: list[Node], kept: list[Node]) -> list[int]:
         if node.is_weight or node.allocated or node.view_of is not None:
             return
         node.allocated = True
-        if node.op in INPLACE:
+        if node.kind in INPLACE:
             for parent in node.sources:
                 if take_over(node, parent):
                     return
@@ -79,7 +79,7 @@ def allocate(graph: Graph, order: list[Node], kept: list[Node]) -> list[int]:
                 source.is_output = True
                 memories[graph.cpu].take(align(source.size) * (graph.copies - 1))
     for node in order:
-        if node.view_of is not None and node.op != "dependency":
+        if node.view_of is not None and node.kind != "dependency":
             node.view_of.views += 1
         for source in node.sources:
             source.children += 1

@@ -15,12 +15,12 @@ class Node:
     """A tensor of a graph: a weight or cache that is there already, an input, a view, or the result of an operation."""
 
     __slots__ = (
-        "allocated", "children", "device", "is_input", "is_output", "is_weight", "offset", "op", "rows", "size",
+        "allocated", "children", "device", "is_input", "is_output", "is_weight", "kind", "offset", "rows", "size",
         "sources", "view_of", "views",
     )  # fmt: skip
 
-    def __init__(self, op: str, size: int, sources: Iterable[Node] = (), *, rows: int = 1) -> None:
-        self.op, self.size, self.rows = op, size, rows
+    def __init__(self, kind: str, size: int, sources: Iterable[Node] = (), *, rows: int = 1) -> None:
+        self.kind, self.size, self.rows = kind, size, rows
         self.sources = list(sources)
         self.view_of: Node | None = None
         self.device = -1
@@ -35,7 +35,7 @@ class Node:
     @property
     def has_rows(self) -> bool:
         """Whether it is computed: neither given nor a view."""
-        return self.op not in ("leaf", "view")
+        return self.kind not in ("leaf", "view")
 
 
 class Graph:
@@ -75,7 +75,7 @@ class Graph:
         self.visited.add(id(node))
         for source in node.sources:
             self.expand(source)
-        (self.leafs if node.op == "leaf" else self.nodes).append(node)
+        (self.leafs if node.kind == "leaf" else self.nodes).append(node)
 
 
 def assign_devices(graph: Graph) -> None:
@@ -85,11 +85,11 @@ def assign_devices(graph: Graph) -> None:
         if root is not None and root.is_weight:
             node.device = root.device
             continue
-        if node.device >= 0 or node.op in ("rope", "flash_attn"):
+        if node.device >= 0 or node.kind in ("rope", "flash_attn"):
             continue
         weight = next((source for source in node.sources if source.is_weight), None)
         if weight is not None:
-            is_large = graph.offloads and node.rows >= OFFLOADED_ROWS and node.op != "get_rows"
+            is_large = graph.offloads and node.rows >= OFFLOADED_ROWS and node.kind != "get_rows"
             node.device = 0 if is_large and weight.device == graph.cpu else weight.device
     computed = [node for node in graph.nodes if node.has_rows]
     for nodes, skips_cpu in ((computed, True), (computed[::-1], True), (computed, False), (computed[::-1], False)):

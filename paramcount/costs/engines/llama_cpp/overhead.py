@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.costs.devices import Overhead
-from paramcount.costs.engines.llama_cpp_graph import GraphLayer, GraphModel, GraphWeight, measure_buffers
-from paramcount.costs.engines.llama_cpp_placement import Place, Placement
+from paramcount.costs.engines.llama_cpp.graph import GraphLayer, GraphModel, GraphWeight, measure_buffers
+from paramcount.costs.engines.llama_cpp.placement import Place, Placement
 from paramcount.costs.sharding import compute_once
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.costs.engines.ggml_graph import Graph, Node
-from paramcount.costs.engines.ggml_memory import reserve
+from paramcount.costs.engines.llama_cpp.ggml_graph import Graph, Node
+from paramcount.costs.engines.llama_cpp.ggml_memory import reserve
 
 F32, F16, I64 = 4, 2, 8  # bytes
 

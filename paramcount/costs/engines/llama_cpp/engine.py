@@ -16,7 +16,7 @@ from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.engine import F32, Allocation, CacheRequest, Engine, Share, join_command
-from paramcount.costs.engines.llama_cpp_cells import (
+from paramcount.costs.engines.llama_cpp.cells import (
     VERSIONS,
     LlamaCppOptions,
     count_cell_bytes,
@@ -24,8 +24,8 @@ from paramcount.costs.engines.llama_cpp_cells import (
     describe,
     round_up,
 )
-from paramcount.costs.engines.llama_cpp_overhead import Batch, LayerCache, estimate_overheads
-from paramcount.costs.engines.llama_cpp_placement import Place, Placement, join_latent, place_layers, place_weights
+from paramcount.costs.engines.llama_cpp.overhead import Batch, LayerCache, estimate_overheads
+from paramcount.costs.engines.llama_cpp.placement import Place, Placement, join_latent, place_layers, place_weights
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
 from paramcount.counting.components import TOWERS
 from paramcount.errors import ParamcountError, count_noun, describe_value

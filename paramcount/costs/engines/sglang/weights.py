@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from paramcount.costs.engines.sglang_pools import SglangOptions
+from paramcount.costs.engines.sglang.pools import SglangOptions
 from paramcount.costs.sharding import Parallelism, ShardShape, share_weights
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.formats.packing import Packing

@@ -1,0 +1,1 @@
+"""SGLang: what it loads, the pools of its cache, and what it reserves besides."""
