@@ -16,8 +16,8 @@ from xml.etree.ElementTree import parse
 import pytest
 
 PATH = Path(__file__).parent / "data" / "slow.txt"
-LONGEST = 0.2  # seconds that a function may take in the default run
-LONGEST_ALONE = 0.6  # the same, if it has no parameters
+LONGEST = 0.3  # seconds that a function may take in the default run
+LONGEST_ALONE = 0.7  # the same, if it has no parameters
 EXEMPT = ("tests/test_mutants.py", "tests/test_readme.py")  # every mutant and every document is tried in every run
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import paramcount.costs.fit as fitting
 from paramcount.api import memory
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import DOES_NOT_FIT, FITS
@@ -26,7 +27,9 @@ WHOLE_GPU = 10**15  # bytes: figures that do not depend on the GPU
 @cache
 def measure(model: str, arguments: str) -> Memory:
     given: dict[str, Any] = json.loads(arguments)
-    return memory(load_logged(model), engine="sglang", **{"memory": WHOLE_GPU, **given})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "find_fewest", lambda deployment: None)  # of GPUs that hold it, which no log prints
+        return memory(load_logged(model), engine="sglang", **{"memory": WHOLE_GPU, **given})
 
 
 def count_figure(row: LoggedFigure) -> float:

@@ -39,7 +39,7 @@ def list_suggestions(fit: Fit, deployment: Deployment, store: Store, *, is_gguf:
         found = [suggestion for suggestion in tried if suggestion][:1]
     offloads = ({"engine_options": options} for options in deployment.engine.list_offloads(deployment))
     found += [suggestion for options in offloads if (suggestion := attempt(deployment, options, store))]
-    return (*found, *suggest_devices(deployment))
+    return (*found, *(() if fit.fewest_devices is None else suggest_devices(deployment)))
 
 
 def list_candidates(
