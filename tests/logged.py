@@ -21,6 +21,14 @@ from paramcount.zoo import Model
 
 DATA = Path(__file__).parent / "data"
 PROFILED = 0.03  # how far what an engine measures may lie from what is computed
+ENGINES = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "llama_cpp": "llama.cpp",
+    "ollama": "Ollama",
+    "transformers": "transformers",
+    "training": "PEFT and DeepSpeed",
+}
 FULFILLED = 0.9  # of the figures of a kind, in the part that was looked at and in the one that was put aside
 
 
@@ -75,3 +83,18 @@ def find_share(rows: Iterable[LoggedFigure], *, aside: bool) -> float:
     """The share of the figures without a reason."""
     chosen = [row for row in rows if row.aside == aside and row.kind != "outcome"]
     return sum(not row.reason for row in chosen) / len(chosen)
+
+
+def make_table() -> str:
+    """The figures that are met, by engine, in Markdown."""
+    lines = [
+        "| engine | follows from config and flags | measured by the engine | of these, put aside |",
+        "|---|---|---|---|",
+    ]
+    for name in ENGINES:
+        rows = [row for row in read_logged(name).values() if row.kind != "outcome"]
+        parts = [[row for row in rows if row.kind == kind] for kind in ("arithmetic", "profiled")]
+        parts.append([row for row in rows if row.aside])
+        cells = [f"{sum(not row.reason for row in part)} of {len(part)}" if part else "—" for part in parts]
+        lines.append(f"| {ENGINES[name]} | {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -8,8 +8,8 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
   file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings,
-  "gpus" for a table of paramcount/costs/gpus.yaml, "weight formats" for what can be done with each, or "recommended
-  GPUs" for what publishers recommend next to `plan`.
+  "gpus" for a table of paramcount/costs/gpus.yaml, "weight formats" for what can be done with each, "recommended
+  GPUs" for what publishers recommend next to `plan`, or "logged figures" for those of engines' logs that are met.
 
 Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on
 commands as claims.csv, and a model.safetensors with GPT-2's tensors.
@@ -34,6 +34,7 @@ from paramcount.costs.render_flops import format_amount
 from paramcount.database.dictionary import render_columns
 from paramcount.formats.weights import list_abilities
 from tests.headers import write_file
+from tests.logged import make_table as make_logged_table
 from tests.mapping_states import load_mappings, summarise_mappings
 from tests.recommended import make_table as make_recommendation_table
 from tests.test_checkpoint_alone import MASKS, reference_tensors
@@ -115,6 +116,8 @@ def show(source: str, text: str) -> str:
         return make_gpu_table()
     if source == "weight formats":
         return make_format_table()
+    if source == "logged figures":
+        return make_logged_table()
     if source == "recommended GPUs":
         return make_recommendation_table()
     if source.startswith("columns of "):

@@ -93,7 +93,8 @@ def format_rate(rate: float | None) -> str:
 def describe(plan: ServingPlan) -> Iterator[str]:
     """The answer, then what was asked for and what was chosen."""
     yield f"{plan.name}   {describe_placement(plan.deployments[0])}"
-    need = f"{count_noun(plan.users, 'user')} with {plan.context:,} tokens each"
+    each = " each" if plan.users > 1 else ""
+    need = f"{count_noun(plan.users, 'user')} with {plan.context:,} tokens{each}"
     yield f"{need}; {describe_choices(plan)}"
 
 
