@@ -1,4 +1,4 @@
-"""The three answers for runs that worked or ran out of memory, over all engines: the guide on accuracy has the numbers."""
+"""The three answers for runs that worked or ran out of memory, over all engines, as the guide on accuracy has them."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_the_guide_has_the_answers_for_all_runs() -> None:
     text = " ".join(GUIDE.read_text(encoding="utf-8").split())
     assert (
         f'Of {worked} runs that worked {found[True, FITS]} are called "fits" and {found[True, TOO_CLOSE]} '
-        f'"too close to call". Of {failed} that ran out of memory {found[False, DOES_NOT_FIT]} are called "does not fit", '
-        f'{found[False, TOO_CLOSE]} "too close to call" and {found[False, FITS]} "fits"'
+        f'"too close to call". Of {failed} that ran out of memory {found[False, DOES_NOT_FIT]} are called "does '
+        f'not fit", {found[False, TOO_CLOSE]} "too close to call" and {found[False, FITS]} "fits"'
     ) in text

@@ -22,7 +22,7 @@ BYTE_UNITS = {  # decimal for GB, binary for GiB
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """A number with a unit, if that is a whole number of what the unit counts; of bytes, fractions are cut off."""
+    """A number with a unit, if that is a whole number of what the unit counts; of bytes, fractions are rounded down."""
 
     name = "quantity"
 
