@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from paramcount.costs.sharding import Parallelism
 
 DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which only a device has
+ENGINE_OPTION = click.option(
+    "--engine-option",
+    "engine_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Change a setting of the engine, such as block_size=32.",
+)
 
 
 @define_command("memory", "llama-3.1-8b --dtype fp8 --context 128k", MODEL)
@@ -47,13 +54,7 @@ DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which o
     "--state-dtype", metavar="DTYPE", help="Store recurrent states as DTYPE (default: bf16, or as the engine does)."
 )
 @click.option("--engine", default="minimal", metavar="NAME", help="Allocate as this engine does (default: minimal).")
-@click.option(
-    "--engine-option",
-    "engine_options",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Change a setting of the engine, such as block_size=32.",
-)
+@ENGINE_OPTION
 @click.option(
     "--source", type=TOKENS, metavar="N", help="Encoder input length, images included (default: the context)."
 )
@@ -66,7 +67,7 @@ DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which o
     "--overhead",
     type=OVERHEAD,
     metavar="SIZE",
-    help="Assume that a runtime takes SIZE on each device (default: 1GB).",
+    help="Take SIZE for a runtime on each device (default: as the engine does, or 1GB).",
 )
 @click.option(
     "--utilization", type=float, metavar="X", help="Use this share of a device's memory (default: vllm 0.92, others 1)."

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.memory import parse_options
+from paramcount.cli.memory import ENGINE_OPTION, parse_options
 from paramcount.cli.options import (
     MODEL,
     CommandRequest,
@@ -37,15 +37,14 @@ from paramcount.cli.quantities import OVERHEAD, TOKENS
 @click.option(
     "--engine", metavar="NAME", help="Serve with this engine (default: vllm; for Apple GPUs and GGUF dtypes llama.cpp)."
 )
-@click.option(
-    "--engine-option",
-    "engine_options",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Change a setting of the engine, such as block_size=32.",
-)
+@ENGINE_OPTION
 @click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
-@click.option("--overhead", type=OVERHEAD, metavar="SIZE", help="Assume that a runtime takes SIZE on each GPU.")
+@click.option(
+    "--overhead",
+    type=OVERHEAD,
+    metavar="SIZE",
+    help="Take SIZE for a runtime on each GPU (default: as the engine does).",
+)
 @click.option("--utilization", type=float, metavar="X", help="Use this share of a GPU's memory.")
 @number_option("--limit", default=10, help="Show at most N deployments without --gpu (default: 10).")
 def command(
