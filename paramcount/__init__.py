@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
-    from paramcount.costs.adapter_search import AdapterSearch
-    from paramcount.costs.adapters import Lora
+    from paramcount.costs.adapters.adapters import Lora
+    from paramcount.costs.adapters.search import AdapterSearch
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
-    from paramcount.costs.plan_records import ServingPlan
-    from paramcount.costs.training import Training
+    from paramcount.costs.plan.records import ServingPlan
+    from paramcount.costs.training.training import Training
     from paramcount.counting.count import Count
     from paramcount.drawing.parameter_map import ParameterMap
     from paramcount.drawing.shapes import Drawing
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 # {type that the functions return or raise: its module}
 _TYPES = {
-    "AdapterSearch": "costs.adapter_search",
+    "AdapterSearch": "costs.adapters.search",
     "Audit": "auditing.audit",
     "ConfigWarning": "errors",
     "Count": "counting.count",
@@ -76,20 +76,20 @@ _TYPES = {
     "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
     "Flops": "costs.flops",
-    "Lora": "costs.adapters",
+    "Lora": "costs.adapters.adapters",
     "Memory": "costs.memory",
     "Model": "zoo.model",
     "ParamcountError": "errors",
     "ParameterMap": "drawing.parameter_map",
     "Polynomial": "symbolic.polynomials",
     "Run": "execution.run",
-    "ServingPlan": "costs.plan_records",
+    "ServingPlan": "costs.plan.records",
     "Sizing": "sweeping.size",
     "StoredCount": "checkpoints.contents",
     "Sweep": "sweeping.sweep",
     "TensorRow": "flow.walk",
     "Trace": "tracing.trace",
-    "Training": "costs.training",
+    "Training": "costs.training.training",
     "Verification": "checkpoints.verify",
     "Why": "explaining.why",
 }

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from paramcount.auditing.audit import Audit
     from paramcount.checkpoints.contents import StoredCount
     from paramcount.checkpoints.verify import Verification
-    from paramcount.costs.adapter_search import AdapterSearch
-    from paramcount.costs.adapters import Bias, Lora, Method
+    from paramcount.costs.adapters.adapters import Bias, Lora, Method
+    from paramcount.costs.adapters.search import AdapterSearch
     from paramcount.costs.flops import Flops
     from paramcount.costs.memory import Memory
-    from paramcount.costs.plan_records import ServingPlan
-    from paramcount.costs.training import Training
+    from paramcount.costs.plan.records import ServingPlan
+    from paramcount.costs.training.training import Training
     from paramcount.counting.count import Count
     from paramcount.drawing.parameter_map import ParameterMap
     from paramcount.drawing.shapes import Drawing
@@ -568,8 +568,8 @@ def plan(
     >>> memory("llama-3.1-70b", **best.arguments).fit.free_bytes == best.fit.free_bytes
     True
     """
-    from paramcount.costs.plan import make_plan
-    from paramcount.costs.plan_records import Need
+    from paramcount.costs.plan.plan import make_plan
+    from paramcount.costs.plan.records import Need
 
     need = Need(
         users=users,
@@ -678,7 +678,7 @@ def lora(
     >>> lora("llama-3.1-8b", r=8, targets=["q_proj", "v_proj"]).trainable
     3407872
     """
-    from paramcount.costs.adapters import measure_adapter
+    from paramcount.costs.adapters.adapters import measure_adapter
 
     return measure_adapter(
         load(model, **options),
@@ -711,7 +711,7 @@ def find_adapters(model: object, trainable: str | int, **options: Unpack[LoadOpt
     >>> [(adapter.method, adapter.r, adapter.targets) for adapter in found.explanations]
     [('lora', 16, 'all linear layers')]
     """
-    from paramcount.costs.adapter_search import find_adapters as search_adapters
+    from paramcount.costs.adapters.search import find_adapters as search_adapters
 
     return search_adapters(load(model, **options), trainable)
 
@@ -778,10 +778,10 @@ def training(
     (41943040, 167772160, 335544320)
     """
     from paramcount.costs.devices import make_device
-    from paramcount.costs.estimators import list_estimates
     from paramcount.costs.requests import default_context
-    from paramcount.costs.training import make_adapter, measure_training
-    from paramcount.costs.training_setup import make_setup
+    from paramcount.costs.training.estimators import list_estimates
+    from paramcount.costs.training.setup import make_setup
+    from paramcount.costs.training.training import make_adapter, measure_training
 
     loaded = load(model, **options)
     adapter = make_adapter(loaded, lora, weights)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import paramcount as pc
 from paramcount.costs.fit import Fit
-from paramcount.costs.plan_records import PlannedDeployment
+from paramcount.costs.plan.records import PlannedDeployment
 from paramcount.output.numbers import format_bytes
 
 PUBLISHERS = {"vllm": "vLLM recipes", "sglang": "SGLang cookbook"}

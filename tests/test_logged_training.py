@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.costs.estimators import list_zero_lines
+from paramcount.costs.training.estimators import list_zero_lines
 from tests.logged import FULFILLED, LoggedFigure, agrees, find_share, load_logged, read_logged
 
 LOGGED = read_logged("training")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount.costs.gpus import find_gpu, list_gpus
-from paramcount.costs.plan_records import PlannedDeployment
-from paramcount.costs.render_plan import fold_command, write_check
+from paramcount.costs.plan.records import PlannedDeployment
+from paramcount.costs.plan.render import fold_command, write_check
 from tests.refusing import assert_one_line
 from tests.running import Runner
 

@@ -9,10 +9,10 @@ import pytest
 
 import paramcount as pc
 from paramcount.costs.activations import Activations
-from paramcount.costs.estimators import count_base_model, estimate_zero
 from paramcount.costs.sharding import ShardShape
-from paramcount.costs.training_setup import PRECISIONS, Setup
-from paramcount.costs.training_shares import ModelState, TrainedRow, share_training
+from paramcount.costs.training.estimators import count_base_model, estimate_zero
+from paramcount.costs.training.setup import PRECISIONS, Setup
+from paramcount.costs.training.shares import ModelState, TrainedRow, share_training
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.flow import TensorRow
 from paramcount.formats.packing import Packing

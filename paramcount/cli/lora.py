@@ -58,8 +58,8 @@ def command(request: CommandRequest, **options: Any) -> None:
     """Show the trainable parameters of an adapter: LoRA, rsLoRA, DoRA, IA³ or VeRA, by module.
 
     The numbers equal those of the peft library. all-linear means every linear layer except the LM head."""
-    from paramcount.costs.adapters import measure_adapter
-    from paramcount.costs.render_adapters import build_adapter_table
+    from paramcount.costs.adapters.adapters import measure_adapter
+    from paramcount.costs.adapters.render import build_adapter_table
 
     model = request.load()
     adapter = measure_adapter(model, **options)

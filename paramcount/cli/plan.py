@@ -60,9 +60,9 @@ def command(
     The fewest GPUs on which it fits for certain come first, then those with the least memory in all. Machines have 1,
     2, 4 or 8 GPUs; several machines are pipeline stages. If nothing fits, the changes that make it fit follow. The exit
     code is then 1, or 3 if the best deployment is too close to call."""
-    from paramcount.costs.plan import make_plan
-    from paramcount.costs.plan_records import Need
-    from paramcount.costs.render_plan import build_plan_table
+    from paramcount.costs.plan.plan import make_plan
+    from paramcount.costs.plan.records import Need
+    from paramcount.costs.plan.render import build_plan_table
 
     model = request.load()
     need["engine_options"] = parse_options(engine_options)

@@ -93,7 +93,7 @@ def command(request: CommandRequest, **options: Any) -> None:
     backward pass reads. With several pipeline stages, the fullest one is shown.
     The exit code of the check against a device is 1 if the training does not fit, and 3 if it is too close to call."""
     from paramcount.api import training as measure_training
-    from paramcount.costs.render_training import build_training_table
+    from paramcount.costs.training.render import build_training_table
 
     if options["sp"] and options["tp"] == 1:
         raise ParamcountError("--sp requires --tp")
@@ -125,7 +125,7 @@ def read_adapter(options: dict[str, Any]) -> dict[str, Any] | None:
     if kinds["qlora"] and options["weights"] is None:
         options["weights"] = "nf4-double"
     if "adapter_dtype" in given:
-        from paramcount.costs.adapters import check_word
+        from paramcount.costs.adapters.adapters import check_word
         from paramcount.formats.weights.plain import DTYPES
 
         check_word("adapter_dtype", given["adapter_dtype"], DTYPES)

@@ -93,8 +93,8 @@ def command(request: CommandRequest, trainable: str | None) -> None:
 
 def explain_trainable(request: CommandRequest, questions: Sequence[Question], trainable: str) -> NoReturn:
     """Print the adapters of each model with so many trainable parameters; the exit code is 1 if one has none."""
-    from paramcount.costs.adapter_search import find_adapters
-    from paramcount.costs.render_adapter_search import build_search_table
+    from paramcount.costs.adapters.render_search import build_search_table
+    from paramcount.costs.adapters.search import find_adapters
 
     if any(question.figures or question.files for question in questions):
         raise ParamcountError("--trainable cannot be combined with other figures or checkpoints")

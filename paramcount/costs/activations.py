@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from paramcount.costs.adapter_activations import FROZEN, MATRICES, Adapted
 from paramcount.costs.sharding import REPLICATED_DETAILS, is_replicated
-from paramcount.costs.training_setup import PRECISIONS, Setup
+from paramcount.costs.training.adapter_activations import FROZEN, MATRICES, Adapted
+from paramcount.costs.training.setup import PRECISIONS, Setup
 from paramcount.flow import (
     Block,
     Cache,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, MARGIN_DIVISOR, PADDING_DIVISOR
 from paramcount.costs.engines.engine import Share
 from paramcount.costs.fit import Fit, Suggestion
-from paramcount.costs.training_fit import TrainingFit
+from paramcount.costs.training.fit import TrainingFit
 from paramcount.errors import join_words
 from paramcount.formats.weights import list_padded_labels
 from paramcount.output.numbers import format_bytes

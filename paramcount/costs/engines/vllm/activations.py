@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.costs.activations import ActivationWalk, find_layer
-from paramcount.costs.training_setup import Setup
+from paramcount.costs.training.setup import Setup
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow import Data, Repeat, WeightedSum, list_steps
 from paramcount.flow.operation import Form

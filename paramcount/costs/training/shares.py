@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.costs.activations import Activations, LayerActivations
-from paramcount.costs.adapter_activations import get_adapter_bytes
-from paramcount.costs.adapters import Lora
-from paramcount.costs.optimizers import OPTIMIZERS
+from paramcount.costs.adapters.adapters import Lora
 from paramcount.costs.sharding import Parallelism, ShardShape, share_weights, split_stacks
-from paramcount.costs.training_setup import PRECISIONS, Precision, Setup
+from paramcount.costs.training.adapter_activations import get_adapter_bytes
+from paramcount.costs.training.optimizers import OPTIMIZERS
+from paramcount.costs.training.setup import PRECISIONS, Precision, Setup
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.formats.packing import Packing
 

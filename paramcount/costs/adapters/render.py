@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paramcount.costs.adapters import NAMES, Lora
+from paramcount.costs.adapters.adapters import NAMES, Lora
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 

@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from paramcount.costs.adapter_sites import Site, list_all_tensors, list_layers, list_module_names
-from paramcount.costs.adapter_targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
-from paramcount.costs.adapter_tensors import TrainedModule, TrainedTensor, list_trained_tensors
+from paramcount.costs.adapters.sites import Site, list_all_tensors, list_layers, list_module_names
+from paramcount.costs.adapters.targets import ALL_LINEAR, AdapterRequest, choose_sites, is_inside
+from paramcount.costs.adapters.tensors import TrainedModule, TrainedTensor, list_trained_tensors
 from paramcount.costs.devices import check_size
 from paramcount.counting.results import JsonResult
 from paramcount.counting.tensors import iterate_names
@@ -46,7 +46,7 @@ class Lora(JsonResult):
         "trainable", "total", "trainable_percent", "projection", "adapter_bytes", "targets", "target_parameters",
         "exclude_modules", "layers_pattern", "modules_to_save", "warnings", "notes", "layers_to_transform", "modules",
     )  # fmt: skip
-    html_table = "paramcount.costs.render_adapters:build_adapter_table"
+    html_table = "paramcount.costs.adapters.render:build_adapter_table"
 
     id: str
     name: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from paramcount.costs.engines.engine import WITHIN_NODE
 from paramcount.costs.fit import Suggestion
-from paramcount.costs.plan_records import PlannedDeployment, ServingPlan
+from paramcount.costs.plan.records import PlannedDeployment, ServingPlan
 from paramcount.costs.render_fit import describe_minimum, describe_suggestions, describe_verdict
 from paramcount.costs.render_flops import format_amount
 from paramcount.errors import count_noun, join_words

@@ -14,17 +14,17 @@ from itertools import chain
 from typing import Any
 
 from paramcount.costs.activations import Activations, LayerActivations, measure_activations
-from paramcount.costs.adapter_activations import Adapted
-from paramcount.costs.adapters import Lora, measure_adapter
+from paramcount.costs.adapters.adapters import Lora, measure_adapter
 from paramcount.costs.devices import Device, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.estimators import Estimate, find_largest_module
 from paramcount.costs.fit import Suggestion
 from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, find_shape
-from paramcount.costs.training_fit import TrainingFit, fit_training
-from paramcount.costs.training_formulas import describe_formulas
-from paramcount.costs.training_setup import PRECISIONS, Setup
-from paramcount.costs.training_shares import ModelState, TrainedRow, TrainingShare, list_adapter_rows, share_training
+from paramcount.costs.training.adapter_activations import Adapted
+from paramcount.costs.training.estimators import Estimate, find_largest_module
+from paramcount.costs.training.fit import TrainingFit, fit_training
+from paramcount.costs.training.formulas import describe_formulas
+from paramcount.costs.training.setup import PRECISIONS, Setup
+from paramcount.costs.training.shares import ModelState, TrainedRow, TrainingShare, list_adapter_rows, share_training
 from paramcount.costs.weights import store_weights
 from paramcount.counting import Count
 from paramcount.counting.results import JsonResult
@@ -46,7 +46,7 @@ class Training(JsonResult):
         "activations_bytes", "total_bytes", "offload_bytes", "formulas", "stages", "layers", "fit", "warnings", "notes",
         "trainable", "method", "r", "targets", "estimates",
     )  # fmt: skip
-    html_table = "paramcount.costs.render_training:build_training_table"
+    html_table = "paramcount.costs.training.render:build_training_table"
 
     id: str
     name: str

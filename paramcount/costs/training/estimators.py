@@ -12,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.architectures.classes import get_base_class
-from paramcount.costs.adapter_sites import list_all_tensors
+from paramcount.costs.adapters.sites import list_all_tensors
 from paramcount.costs.devices import check_size
 from paramcount.counting import Count
 from paramcount.counting.tensors import list_tensors

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from paramcount.costs.adapters import NAMES
+from paramcount.costs.adapters.adapters import NAMES
 from paramcount.costs.devices import DOES_NOT_FIT
-from paramcount.costs.optimizers import OPTIMIZERS
 from paramcount.costs.render_fit import describe_devices, describe_each, describe_suggestions, describe_verdict
-from paramcount.costs.training import Training
-from paramcount.costs.training_formulas import describe_offload
-from paramcount.costs.training_setup import PLAIN_WEIGHTS, PRECISIONS, Setup
+from paramcount.costs.training.formulas import describe_offload
+from paramcount.costs.training.optimizers import OPTIMIZERS
+from paramcount.costs.training.setup import PLAIN_WEIGHTS, PRECISIONS, Setup
+from paramcount.costs.training.training import Training
 from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paramcount.costs.adapter_activations import get_adapter_bytes
-from paramcount.costs.adapters import Lora
+from paramcount.costs.adapters.adapters import Lora
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.optimizers import OPTIMIZERS
-from paramcount.costs.training_setup import DTYPE_LABELS, PRECISIONS, Setup
-from paramcount.costs.training_shares import FP32, TrainingShare
+from paramcount.costs.training.adapter_activations import get_adapter_bytes
+from paramcount.costs.training.optimizers import OPTIMIZERS
+from paramcount.costs.training.setup import DTYPE_LABELS, PRECISIONS, Setup
+from paramcount.costs.training.shares import FP32, TrainingShare
 from paramcount.output.numbers import format_bytes
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from paramcount.costs.caches import CacheGroup, LayerCaches
 from paramcount.costs.engines.engine import CacheRequest, Engine
 from paramcount.costs.fit import Fit, Suggestion
-from paramcount.costs.plan_choices import ReasonedChoice
-from paramcount.costs.serving_speed import Speed
+from paramcount.costs.plan.choices import ReasonedChoice
+from paramcount.costs.plan.speed import Speed
 from paramcount.costs.sharding import ShardShape, StoredRows
 from paramcount.counting.results import JsonResult, to_plain
 from paramcount.formats.quantization_config import WeightDtype
@@ -70,7 +70,7 @@ class ServingPlan(JsonResult):
     json_fields = (
         "id", "name", "parameters", "users", "context", "context_limit", "source", "deployments", "warnings", "notes",
     )  # fmt: skip
-    html_table = "paramcount.costs.render_plan:build_plan_table"
+    html_table = "paramcount.costs.plan.render:build_plan_table"
 
     id: str
     name: str

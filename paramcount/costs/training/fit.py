@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from paramcount.costs.devices import FITS, Device, Overhead, judge
 from paramcount.costs.fit import LARGEST_BATCH, Suggestion, find_largest
-from paramcount.costs.training_setup import PLAIN_WEIGHTS, Setup
-from paramcount.costs.training_shares import TrainingShare
+from paramcount.costs.training.setup import PLAIN_WEIGHTS, Setup
+from paramcount.costs.training.shares import TrainingShare
 from paramcount.counting.results import to_plain
 
 # What implementations may keep besides the activations, in percent of these. LitGPT, with norms in FP32 and copies for

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
-from paramcount.costs.adapter_sites import Site
+from paramcount.costs.adapters.sites import Site
 from paramcount.flow import TensorRow
 
 

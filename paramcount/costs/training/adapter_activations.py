@@ -13,10 +13,10 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from paramcount.costs.adapter_targets import is_inside
-from paramcount.costs.adapters import Lora
-from paramcount.costs.reference_tensors import name_in_reference, rename
-from paramcount.costs.training_setup import PRECISIONS, Setup
+from paramcount.costs.adapters.adapters import Lora
+from paramcount.costs.adapters.reference_tensors import name_in_reference, rename
+from paramcount.costs.adapters.targets import is_inside
+from paramcount.costs.training.setup import PRECISIONS, Setup
 from paramcount.counting.quantisation.storage import merge_facts
 from paramcount.flow.operation import Form
 from paramcount.flow.walk import Step, fold_weight

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from paramcount.costs.adapter_sites import Site, list_layers
-from paramcount.costs.adapter_targets import ALL_LINEAR, GROUPS
-from paramcount.costs.adapters import Lora, measure_adapter
+from paramcount.costs.adapters.adapters import Lora, measure_adapter
+from paramcount.costs.adapters.sites import Site, list_layers
+from paramcount.costs.adapters.targets import ALL_LINEAR, GROUPS
 from paramcount.counting.components import TOWERS
 from paramcount.counting.results import JsonResult
 from paramcount.errors import ParamcountError
@@ -73,7 +73,7 @@ class AdapterSearch(JsonResult):
     explanations: tuple[AdapterExplanation, ...]  # the simplest first
     more: int  # further ones that are not listed
 
-    html_table = "paramcount.costs.render_adapter_search:build_html_table"
+    html_table = "paramcount.costs.adapters.render_search:build_html_table"
 
     @property
     def ok(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paramcount.costs.adapter_search import AdapterSearch
-from paramcount.costs.adapters import NAMES
+from paramcount.costs.adapters.adapters import NAMES
+from paramcount.costs.adapters.search import AdapterSearch
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.output.tables import Column, Table
 

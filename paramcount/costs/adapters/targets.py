@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
-from paramcount.costs.adapter_sites import FORMER, MODULES, LayerRange, Site, ends_in, list_modules
+from paramcount.costs.adapters.sites import FORMER, MODULES, LayerRange, Site, ends_in, list_modules
 from paramcount.counting import Count
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 

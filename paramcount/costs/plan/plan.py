@@ -17,7 +17,7 @@ from paramcount.costs.engines.engine import MOST_DEVICES
 from paramcount.costs.fit import Deployment, Fit, Suggestion, measure_fit
 from paramcount.costs.gpus import Gpu, find_gpu, list_gpus, parse_devices
 from paramcount.costs.memory import choose_format, store_model
-from paramcount.costs.plan_choices import (
+from paramcount.costs.plan.choices import (
     GGUF_ENGINES,
     NOT_ON_APPLE,
     ReasonedChoice,
@@ -26,11 +26,11 @@ from paramcount.costs.plan_choices import (
     choose_weights,
     is_apple,
 )
-from paramcount.costs.plan_records import Need, PlannedDeployment, ServingPlan, ServingVariant, Subject
-from paramcount.costs.plan_search import GpuCandidate, PlacedCandidate, search
+from paramcount.costs.plan.records import Need, PlannedDeployment, ServingPlan, ServingVariant, Subject
+from paramcount.costs.plan.search import GpuCandidate, PlacedCandidate, search
+from paramcount.costs.plan.speed import Speed, bound_speed, sum_reads, trace_passes
 from paramcount.costs.requests import find_engine, find_longest_context, make_request, warn_ignored_window, warn_request
 from paramcount.costs.roofline import find_rate
-from paramcount.costs.serving_speed import Speed, bound_speed, sum_reads, trace_passes
 from paramcount.costs.sharding import Parallelism, StoredRows, find_shape
 from paramcount.costs.suggestions import list_suggestions
 from paramcount.errors import ParamcountError, describe_value

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from paramcount.costs.reference_tensors import Modules, list_reference_tensors, name_in_reference, rename
+from paramcount.costs.adapters.reference_tensors import Modules, list_reference_tensors, name_in_reference, rename
 from paramcount.counting import Count
 from paramcount.counting.quantisation.storage import MatrixFacts, merge_facts
 from paramcount.counting.sum_weights import list_weight_flows

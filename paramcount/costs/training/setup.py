@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from paramcount.costs.devices import check_size
-from paramcount.costs.optimizers import OPTIMIZERS
+from paramcount.costs.training.optimizers import OPTIMIZERS
 from paramcount.errors import ParamcountError, make_choice_error
 
 CHECKPOINTING = ("none", "selective", "full")
