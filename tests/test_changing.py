@@ -423,7 +423,7 @@ def test_values_are_parsed_as_yaml() -> None:
         (["n_layers=40", "n_layers=40"], "--set n_layers is given twice (expected each size once)"),
         (["n_layers=forty"], "gpt2-small: n_layers = 'forty' (expected an integer)"),
         (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (expected an integer)"),
-        (["n_layers=1_000"], "gpt2-small: n_layers = '1_000' (expected an integer)"),
+        (["n_layers=1__000"], "gpt2-small: n_layers = '1__000' (expected an integer)"),
         (["n_layers=012"], "gpt2-small: n_layers = '012' (expected an integer)"),
         (["n_layers=null"], "gpt2-small: n_layers = null (expected an integer)"),
         (["n_layers=" + "9" * 31],

@@ -12,6 +12,7 @@ OF_TOKENS: Mapping[str, int] = {"k": 2**10, "m": 2**20}
 QUANTITY = re.compile(
     r"(-?\d{1,3}(?:,\d{3}){1,9}|-?\d{1,30})(?:\.(\d{1,12}))?(?:e\+?(\d{1,2}))? ?([a-z]{0,2})", re.IGNORECASE
 )
+BETWEEN_DIGITS = re.compile("(?<=[0-9])_(?=[0-9])")
 LENGTH = re.compile(r"context|position|window|chunk|tokens|max_model_len|ctx_size|num_ctx", re.IGNORECASE)
 
 
@@ -38,7 +39,7 @@ def parse_quantity(text: str, name: str = "") -> int | None:
     >>> parse_quantity("1.5"), parse_quantity("gelu"), parse_quantity("50_257"), parse_quantity("7e9")
     (None, None, 50257, 7000000000)
     """
-    match = QUANTITY.fullmatch(text.strip().replace("_", ""))
+    match = QUANTITY.fullmatch(BETWEEN_DIGITS.sub("", text.strip()))
     factor = find_factor(match[4], name) if match else None
     if match is None or factor is None:
         return None
