@@ -416,3 +416,20 @@ def test_a_comparison_counts_compressed_blocks_as_memory_does() -> None:
     column = find_resource("kv_per_token")
     assert column is not None
     assert column.compute(pc.load(config), pc.count(config)) == pc.memory(config).kv_bytes_per_token
+
+
+def test_a_cache_of_given_bytes_must_hold_the_context(run: Runner) -> None:
+    # Llama 3.1 8B takes 131,072 bytes per token, in blocks of 16 of which one holds nothing
+    def judge(size: int) -> str:
+        options = {"kv_cache_memory_bytes": size}
+        fit = pc.memory("llama-3.1-8b", engine="vllm", engine_options=options, gpu="H100", context=8192).fit
+        assert fit is not None
+        return fit.verdict
+
+    needed = 131_072 * (8192 + 16)
+    assert (judge(needed), judge(needed - 1)) == ("fits", "does not fit")
+    line = ["memory", "llama-3.1-8b", "--engine", "vllm", "--gpu", "h100"]
+    found = run(*line, "--engine-option", "kv_cache_memory_bytes=100000000")
+    text = " ".join(found.out.split())
+    assert found.code == 1
+    assert "does not fit on 1 × H100 SXM: the cache needs 1.08 GB; 100 MB given; 976 MB short" in text

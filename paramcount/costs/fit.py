@@ -54,7 +54,9 @@ class Deployment(NamedTuple):
 
     def judge(self, share: Share) -> str:
         """One of VERDICTS for one device."""
-        budget = self.find_budget(share)
+        budget, limit = self.find_budget(share), self.engine.find_cache_limit(self.request)
+        if limit is not None and share.kv_cache_bytes + share.state_bytes > limit:
+            return DOES_NOT_FIT
         return FITS if budget is None else judge(share.total_bytes, share.overhead, budget)
 
     def find_fullest(self) -> Share:
@@ -74,6 +76,8 @@ class Deployment(NamedTuple):
 
     def find_room(self, share: Share) -> int:
         """Bytes that weights and overhead leave to cache and state on a device; negative if they are short."""
+        if (limit := self.engine.find_cache_limit(self.request)) is not None:
+            return limit
         return self.device.budget_bytes - share.weights_bytes - share.overhead.usual
 
     def list_stages(self) -> list[tuple[CacheGroup, ...]]:
@@ -190,6 +194,7 @@ def measure_fit(deployment: Deployment) -> Fit:
     memory, budget = device.memory_bytes, deployment.find_budget(fullest) or 0
     needed, overhead = fullest.total_bytes, fullest.overhead
     fewest = find_fewest(deployment)
+    free, limit = budget - needed - overhead.usual, deployment.engine.find_cache_limit(deployment.request)
     return Fit(
         verdict=max(map(deployment.judge, shares), key=SEVERITY.index),
         device=device.name,
@@ -201,7 +206,7 @@ def measure_fit(deployment: Deployment) -> Fit:
         margin_bytes=overhead.most - overhead.usual,
         utilization=1.0 if device.utilization is None or is_ram else device.utilization,
         needed_bytes=needed + overhead.usual,
-        free_bytes=budget - needed - overhead.usual,
+        free_bytes=free if limit is None else min(free, limit - fullest.kv_cache_bytes - fullest.state_bytes),
         longest_context=deployment.find_longest_context(),
         largest_batch=deployment.find_largest_batch(),
         kv_tokens=deployment.count_tokens(),

@@ -44,7 +44,7 @@ FALLBACKS = {
 }  # fmt: skip
 
 
-MOST_LAYERS = 512  # of a model that llama.cpp loads
+MOST_LAYERS = 512  # of a model that llama.cpp loads (LLAMA_MAX_LAYERS)
 # Architectures whose MTP layers the converter writes into the model's file; llama.cpp does not load them unless it
 # drafts with them. Source: conversion/glm.py and conversion/deepseek.py (skip_mtp), src/models/glm4-moe.cpp
 # (TENSOR_SKIP).

@@ -22,6 +22,10 @@ def describe_verdict(fit: Fit | TrainingFit, devices: str, capacity: str) -> str
     if fit.verdict == FITS:
         return f"fits on {devices}: {margin}"
     if fit.verdict == DOES_NOT_FIT:
+        if isinstance(fit, Fit) and fit.needed_bytes <= int(fit.memory_bytes * fit.utilization):  # its bytes are given
+            cached = fit.fullest.kv_cache_bytes + fit.fullest.state_bytes
+            given = format_bytes(cached + fit.free_bytes)
+            return f"does not fit on {devices}: the cache needs {format_bytes(cached)}{each}; {given} given; {margin}"
         needs = f"needs {format_bytes(fit.needed_bytes)}{each}"
         return f"does not fit on {devices}: {needs}; {capacity} available; {margin}"
     if isinstance(fit, Fit) and fit.overhead_items:  # it is computed, with a spread

@@ -184,6 +184,10 @@ class Engine:
             shares.append(share._replace(device=i * width, devices=width, first_layer=layers.start))
         return tuple(shares)
 
+    def find_cache_limit(self, request: CacheRequest) -> int | None:
+        """The bytes of cache and state that the user gives each device, whatever is free; None: what is free."""
+        return None
+
     def list_offloads(self, deployment: Deployment) -> Iterator[dict[str, object]]:
         """Options that leave as much on the CPU as makes a deployment fit, the mildest first."""
         return iter(())

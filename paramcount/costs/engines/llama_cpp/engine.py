@@ -26,6 +26,7 @@ from paramcount.costs.engines.llama_cpp.cells import (
 )
 from paramcount.costs.engines.llama_cpp.overhead import Batch, LayerCache, estimate_overheads
 from paramcount.costs.engines.llama_cpp.placement import Place, Placement, join_latent, place_layers, place_weights
+from paramcount.costs.gguf_mixes import MOST_LAYERS
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
 from paramcount.counting.components import TOWERS
 from paramcount.errors import ParamcountError, count_noun, describe_value
@@ -33,7 +34,6 @@ from paramcount.errors import ParamcountError, count_noun, describe_value
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
 
-MOST_LAYERS = 512  # LLAMA_MAX_LAYERS
 MOST_GPUS = 16  # GGML_CUDA_MAX_DEVICES
 ALL = 999  # layers, for the command line
 

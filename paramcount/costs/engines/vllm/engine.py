@@ -119,12 +119,15 @@ class Vllm(Engine):
         """The share of one device of each stage; a cache whose bytes are given has these at least."""
         options = complete_options(deployment.request)
         check_context_parallelism(options, deployment.parallel.tp)
-        shares, size = super().measure(deployment), options.kv_cache_memory_bytes
-        if not size:
+        shares, size = super().measure(deployment), self.find_cache_limit(deployment.request)
+        if size is None:
             return shares
         return tuple(
             share._replace(kv_cache_bytes=max(share.kv_cache_bytes, size - share.state_bytes)) for share in shares
         )
+
+    def find_cache_limit(self, request: CacheRequest) -> int | None:
+        return complete_options(request).kv_cache_memory_bytes or None
 
     def warn(self, deployment: Deployment) -> tuple[str, ...]:
         """What keeps the engine from starting although everything fits."""
@@ -132,7 +135,7 @@ class Vllm(Engine):
         request = deployment.request._replace(tp=deployment.parallel.tp)
         for groups, share in zip(deployment.list_stages(), deployment.measure()):
             pool = self.plan_pool(groups, request)
-            room = options.kv_cache_memory_bytes or deployment.find_room(share)
+            room = deployment.find_room(share)
             if pool is not None and (found := describe_refusal(pool, max(0, room) // pool.block_bytes, options)):
                 return tuple(found)
         return ()
