@@ -69,7 +69,7 @@ def test_a_release_that_leaves_attention_and_the_outer_layers_in_bf16() -> None:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("layers.32", "layer 32 does not exist (expected valid: 0–31)"),
+        ("layers.32", "layer 32 does not exist (expected 0–31)"),
         ("experts", "has no component experts (expected a component, layers.0-3, or a name such as *.down_proj)"),
         ("*.down_projj", "did you mean *.down_proj"),
         ("donw_proj", "did you mean *.down_proj"),
