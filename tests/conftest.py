@@ -6,7 +6,6 @@ import gc
 import importlib.util
 import os
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -76,15 +75,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def keep_each(config: pytest.Config, items: list[pytest.Item], n: int) -> None:
-    """Leave out the exhaustive tests but for each n-th of a function."""
-    seen: Counter[str] = Counter()
+    """Leave out the exhaustive tests but for each n-th, and for those without parameters."""
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
+    seen = 0
     for item in items:
-        name = item.nodeid.partition("[")[0]
-        is_kept = item.get_closest_marker("exhaustive") is None or seen[name] % n == 0
-        seen[name] += item.get_closest_marker("exhaustive") is not None
-        (kept if is_kept else left_out).append(item)
+        is_one_of_many = item.get_closest_marker("exhaustive") is not None and "[" in item.nodeid
+        (left_out if is_one_of_many and seen % n else kept).append(item)
+        seen += is_one_of_many
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
