@@ -397,7 +397,8 @@ def test_a_full_disk_leaves_the_older_picture() -> None:
     Path("out.png").write_bytes(b"old")
     before = list_directory()
     code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); "
+        "import resource, sys; sys.dont_write_bytecode = True; "  # which Python 3.11 would leave behind truncated
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); "
         "from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
     )
     done = subprocess.run(

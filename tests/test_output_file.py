@@ -151,7 +151,9 @@ def test_a_full_disk_leaves_no_partial_file(exists: bool) -> None:
     if exists:
         Path("out.csv").write_text("old", encoding="utf-8")
     before = list_directory()
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))"
+    # Python 3.11 would leave truncated bytecode behind.
+    unwritten = "import sys; sys.dont_write_bytecode = True"
+    limit = f"{unwritten}; import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))"
     done = run_process("qwen*", "-o", "out.csv", code=f"{limit}; {MAIN}")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"error: -o out.csv cannot be written: File too large\n"
