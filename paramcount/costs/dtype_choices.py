@@ -81,7 +81,8 @@ def make_unknown_error(count: Count, tensors: Iterable[TensorRow], name: str) ->
     layers = [i for tensor in tensors if tensor.part == "decoder" and tensor.layer for i in tensor.layer.indices]
     match = LAYERS.fullmatch(name)
     if match and layers and not match[3]:
-        return ParamcountError(f"layer {match[1]} does not exist", where=count.id, expected=f"{min(layers)}–{max(layers)}")
+        expected = f"{min(layers)}–{max(layers)}"
+        return ParamcountError(f"layer {match[1]} does not exist", where=count.id, expected=expected)
     components = tuple(dict.fromkeys(tensor.main_component for tensor in tensors))
     modules = [strip_wrappers(tensor.name.removesuffix(".weight")) for tensor in tensors]
     words = dict.fromkeys(module.rpartition(".")[2] for module in modules)
