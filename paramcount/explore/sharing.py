@@ -45,15 +45,16 @@ def share_tensor(row: TensorRow, n_bytes: Size, shape: ShardShape, functions: Po
     It applies a function of the bytes, the GPUs, the KV heads and the sizes of the parts of a fused matrix.
     """
     sizes = (n_bytes, GPUS, shape.n_kv_heads, *(size for _, size in row.splits))
-    tree = derive_share(row.component, row.part, tuple(name for name, _ in row.splits))
+    tree = derive_share(row.component, row.part, tuple(name for name, _ in row.splits), len(row.matrix))
     return TreeOperation("apply", (functions.add(to_json(tree)), *map(make_tree, sizes)))
 
 
 @cache
-def derive_share(component: str, part: str, splits: tuple[str, ...]) -> Tree:
-    """The bytes of a tensor on one of the GPUs, as a function of "0", "1", …: see `share_tensor`."""
+def derive_share(component: str, part: str, splits: tuple[str, ...], rank: int) -> Tree:
+    """The bytes of a tensor on one of the GPUs, as a function of "0", "1", …: see `share_tensor`. `rank`: of a bias 1."""
     n_bytes, gpus, kv_heads, *sizes = make_symbols(" ".join(map(str, range(3 + len(splits)))))
-    tensor = TensorRow("", (sum(sizes) if sizes else 1,), component, part, splits=tuple(zip(splits, sizes)))
+    matrix = (sum(sizes) if sizes else 1, *[1] * (rank - 1))
+    tensor = TensorRow("", matrix, component, part, splits=tuple(zip(splits, sizes)))
     stored: Any = StoredTensor(tensor, 1, None, n_bytes)  # type: ignore[arg-type]
     shape: Any = ShardShape(n_layers=1, n_heads=0, n_kv_heads=kv_heads, n_experts=0)  # type: ignore[arg-type]
     return follow_all(lambda run: run.make_tree(divide(stored, shape, Parallelism(tp=gpus))))  # type: ignore[arg-type]
