@@ -51,7 +51,7 @@ def share_tensor(row: TensorRow, n_bytes: Size, shape: ShardShape, functions: Po
 
 @cache
 def derive_share(component: str, part: str, splits: tuple[str, ...], rank: int) -> Tree:
-    """The bytes of a tensor on one of the GPUs, as a function of "0", "1", …: see `share_tensor`. `rank`: of a bias 1."""
+    """The bytes of a tensor on one of the GPUs, as a function of "0", "1", …: see `share_tensor`. A bias has rank 1."""
     n_bytes, gpus, kv_heads, *sizes = make_symbols(" ".join(map(str, range(3 + len(splits)))))
     matrix = (sum(sizes) if sizes else 1, *[1] * (rank - 1))
     tensor = TensorRow("", matrix, component, part, splits=tuple(zip(splits, sizes)))
