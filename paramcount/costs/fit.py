@@ -88,9 +88,10 @@ class Deployment(NamedTuple):
         return stages
 
     def find_free(self) -> int:
-        """Bytes that are left on the fullest device; negative if they are short."""
-        fullest = self.find_fullest()
-        return (self.find_budget(fullest) or 0) - fullest.total_bytes - fullest.overhead.usual
+        """Bytes that are left on the fullest device, or in a cache of given bytes; negative if they are short."""
+        fullest, limit = self.find_fullest(), self.engine.find_cache_limit(self.request)
+        free = (self.find_budget(fullest) or 0) - fullest.total_bytes - fullest.overhead.usual
+        return free if limit is None else min(free, limit - fullest.kv_cache_bytes - fullest.state_bytes)
 
     def find_longest_context(self) -> int | None:
         """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
@@ -194,7 +195,6 @@ def measure_fit(deployment: Deployment) -> Fit:
     memory, budget = device.memory_bytes, deployment.find_budget(fullest) or 0
     needed, overhead = fullest.total_bytes, fullest.overhead
     fewest = find_fewest(deployment)
-    free, limit = budget - needed - overhead.usual, deployment.engine.find_cache_limit(deployment.request)
     return Fit(
         verdict=max(map(deployment.judge, shares), key=SEVERITY.index),
         device=device.name,
@@ -206,7 +206,7 @@ def measure_fit(deployment: Deployment) -> Fit:
         margin_bytes=overhead.most - overhead.usual,
         utilization=1.0 if device.utilization is None or is_ram else device.utilization,
         needed_bytes=needed + overhead.usual,
-        free_bytes=free if limit is None else min(free, limit - fullest.kv_cache_bytes - fullest.state_bytes),
+        free_bytes=deployment.find_free(),
         longest_context=deployment.find_longest_context(),
         largest_batch=deployment.find_largest_batch(),
         kv_tokens=deployment.count_tokens(),
