@@ -145,14 +145,8 @@ class Engine:
 
         An assumption here; an engine that is chosen computes it, or takes it from logged runs with their spread.
         """
-        labels = list_padded_labels()
-
-        def share_padded() -> tuple[int, ...]:
-            padded = [row for row in deployment.rows if get_label(row.packing) in labels]
-            return share_weights(padded, deployment.shape, deployment.parallel)
-
-        shares = compute_once(deployment.rows, ("padded", deployment.parallel), share_padded)
-        return deployment.device.assume_overhead(shares[stage] // PADDING_DIVISOR)
+        padded = share_formats(deployment, frozenset(list_padded_labels()))
+        return deployment.device.assume_overhead(padded[stage] // PADDING_DIVISOR)
 
     def loads_mtp(self, request: CacheRequest) -> bool:
         """Whether the options load the model's MTP layers."""
@@ -252,6 +246,16 @@ class Engine:
                 numbers = f"an integer from {least} to {most:,}"
                 expected = {bool: "true or false", str: "a string"}.get(kind, numbers)
                 raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
+
+
+def share_formats(deployment: Deployment, labels: frozenset[str]) -> tuple[int, ...]:
+    """Bytes of the weights in some formats, as the files have them, on one device of each stage."""
+
+    def share() -> tuple[int, ...]:
+        rows = [row for row in deployment.rows if get_label(row.packing) in labels]
+        return share_weights(rows, deployment.shape, deployment.parallel)
+
+    return compute_once(deployment.rows, ("formats", labels, deployment.parallel), share)
 
 
 def count_kv_bytes(groups: Sequence[CacheGroup], request: CacheRequest) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.costs.devices import Overhead
+from paramcount.costs.engines.engine import share_formats
 from paramcount.costs.engines.sglang.pools import SglangOptions
-from paramcount.costs.sharding import compute_once, find_decoder, share_weights
-from paramcount.formats.weights import get_label, list_padded_labels
+from paramcount.costs.sharding import compute_once, find_decoder
+from paramcount.formats.weights import list_padded_labels
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
@@ -97,13 +98,7 @@ def share_padding(deployment: Deployment) -> int:
     DeepSeek-V4-Pro takes 125.65 GiB of each of 8 GPUs, a quarter more than its files
     (https://github.com/SemiAnalysisAI/InferenceX/issues/2128).
     """
-    labels = {*list_padded_labels(), "FP4"}
-
-    def share_padded() -> tuple[int, ...]:
-        padded = [row for row in deployment.rows if get_label(row.packing) in labels]
-        return (max(share_weights(padded, deployment.shape, deployment.parallel)),)
-
-    return compute_once(deployment.rows, ("padded of SGLang", deployment.parallel), share_padded)[0] // PADDED_DIVISOR
+    return max(share_formats(deployment, frozenset({*list_padded_labels(), "FP4"}))) // PADDED_DIVISOR
 
 
 def estimate_needs(deployment: Deployment, options: SglangOptions) -> Range:
