@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -14,44 +14,19 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, locate_errors, make_extra_error, make_printable, quote
 from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
-from paramcount.huggingface.config import get_class_name
+from paramcount.huggingface.forms import FILE_NAMES
+from paramcount.huggingface.forms.refused import CONFIG, CONFIG_OF_CHECKPOINT
 
 FILE_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")  # after which huggingface_hub names files
 FILE_NAME = re.compile(r'(W/)?"?[\w\-]*"?')
 LARGEST_FILE = 4 << 20  # bytes; 20 times the longest known config.json, which has one block per layer
-CONFIG = "a model's config.json"
 REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
+CONFIG_NAMES = ("config.json", *FILE_NAMES)  # that say nothing of the model
 MOST_LISTED, LONGEST_NAME = 4, 40  # files in a message, and characters of a name
 RESPONSE_TIMEOUT = 10  # seconds until the Hub has to respond
 DOWNLOAD_TIMEOUT = 30  # seconds for the whole download, including retries
 NOTE_DELAY = 1  # seconds until a note on stderr says what takes long
 CHECKPOINTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
-
-SIBLING_CONFIG = "the config.json in the same directory"
-CONFIG_OF_CHECKPOINT = f"{SIBLING_CONFIG}; `paramcount PATH` counts a checkpoint"
-
-# Other kinds of *.json files: (keys that identify the kind, what it is, what to pass instead).
-OTHER_FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("peft_type",), "an adapter's config", "the config.json of the model it adapts"),
-    (("_diffusers_version",), "a diffusion pipeline's config", CONFIG),
-    (("_class_name",), "a diffusion pipeline's config", CONFIG),
-    (("weight_map",), "the index of a checkpoint's shards", CONFIG_OF_CHECKPOINT),
-    (("tokenizer_class",), "a tokenizer's config", SIBLING_CONFIG),
-    (("added_tokens", "model"), "a tokenizer", SIBLING_CONFIG),
-    (("added_tokens_decoder",), "a tokenizer's config", SIBLING_CONFIG),
-    (("processor_class",), "a processor's config", SIBLING_CONFIG),
-    (("image_processor_type",), "an image processor's config", SIBLING_CONFIG),
-    (("feature_extractor_type",), "a feature extractor's config", SIBLING_CONFIG),
-    (("_from_model_config",), "a generation config", SIBLING_CONFIG),
-    (("eos_token_id", "temperature"), "a generation config", SIBLING_CONFIG),
-    (
-        ("dim", "n_layers", "n_heads"),
-        "params.json of an original release",
-        "the config.json of the Hugging Face version",
-    ),
-    (("train_batch_size",), "a training config", CONFIG),
-    (("__metadata__",), "the header of a safetensors file", CONFIG_OF_CHECKPOINT),
-)
 
 
 class Document(NamedTuple):
@@ -60,32 +35,6 @@ class Document(NamedTuple):
     content: dict[str, Any]
     place: str  # its location in errors
     name: str  # the name of the model, derived from the location
-
-
-def check_is_config(document: Mapping[str, Any]) -> None:
-    """Check that a file without `model_type` names a class in `architectures`.
-
-    Raises: ParamcountError that says what kind of file it is instead.
-    """
-    for keys, kind, expected in OTHER_FILES:
-        if all(key in document for key in keys):
-            base = document.get("base_model_name_or_path")
-            if keys == ("peft_type",) and isinstance(base, str):
-                kind += f" for {make_printable(base, 80)}"
-            raise ParamcountError(f"is {kind}", expected=expected)
-    if get_class_name(document):
-        return
-    if "auto_map" in document:
-        raise ParamcountError(
-            "is missing, and auto_map names custom modeling code, which paramcount does not run",
-            where="model_type",
-            expected="a model type from `paramcount architectures`",
-        )
-    raise ParamcountError(
-        "is missing",
-        where="model_type",
-        expected="a config.json with model_type, or a zoo entry with architecture and config",
-    )
 
 
 def parse_document(text: str, place: str, name: str = "") -> Document:
@@ -132,16 +81,19 @@ def name_model(path: Path) -> str:
     for parent in path.parents:
         if parent.name.startswith("models--"):
             return parent.name.removeprefix("models--").replace("--", "/")
-    return (path.resolve().parent.name if path.name == "config.json" else path.stem) or "config.json"
+    return (path.resolve().parent.name if path.name in CONFIG_NAMES else path.stem) or "config.json"
 
 
 def find_in_directory(folder: Path) -> Path:
-    """The config.json of a model directory, or of a repository in a Hugging Face cache."""
+    """The config.json of a model directory, or of a repository in a Hugging Face cache; else a file of another form."""
     place = make_printable(folder)
     if os.path.lexists(folder / "config.json"):
         return folder / "config.json"
     if os.path.isdir(folder / "snapshots"):
         return find_snapshot(folder)
+    for name in FILE_NAMES:
+        if os.path.isfile(folder / name):
+            return folder / name
     try:
         os.stat(os.path.join(folder, "."))  # a listable directory may still not be accessible
         children = sorted(folder.iterdir())

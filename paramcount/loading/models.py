@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
@@ -15,6 +16,7 @@ from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_names
 
 if TYPE_CHECKING:
+    from paramcount.huggingface.forms import Form
     from paramcount.huggingface.locate import Document
 
 SPEC_HELP = (
@@ -176,6 +178,8 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
 
     Raises: ParamcountError if the mapping is both or neither, or the file of another tool.
     """
+    if form := _find_form(content):
+        return _load_form(form, content, id, name)
     has_model_type, has_config = "model_type" in content, "architecture" in content and "config" in content
     if has_model_type and has_config:
         raise ParamcountError("has both model_type and architecture", expected="a config.json or a zoo entry, not both")
@@ -188,10 +192,32 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
     is_estimate = content.get("estimate") is True
     if is_estimate or "architecture" in content or isinstance(content.get("config"), Mapping):  # perhaps incomplete
         return zoo.make_model(zoo.parse_entry(content, id))
-    from paramcount.huggingface.locate import check_is_config
+    from paramcount.huggingface.forms.refused import check_is_config
 
     check_is_config(content)
     return _load_config(content, id, name)
+
+
+def _find_form(content: Mapping[str, Any]) -> Form | None:
+    """The form of a mapping that is no usual config.json: it has no model type, or Mistral's key beside it."""
+    if "model_type" in content and "dim" not in content:
+        return None
+    from paramcount.huggingface.forms import find_form
+
+    return find_form(content)
+
+
+def _load_form(form: Form, content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
+    """The model of a file in another form, with a note that says which; errors name the keys that the file has."""
+    try:
+        translation = form.translate(content)
+        model = _load_config(translation.document, id, name)
+    except ParamcountError as error:
+        raise form.rename_error(error) from None
+    reading = model.reading
+    warnings = (*translation.warnings, *map(form.rename, reading.warnings))
+    notes = (translation.note or f"read as {form.name}", *reading.notes)
+    return replace(model, reading=reading._replace(warnings=warnings, notes=notes))
 
 
 def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.errors import ConfigWarning, ParamcountError, join_place, make_printable, make_strict_error
+from paramcount.huggingface.forms import FILE_NAMES, find_form
+from paramcount.huggingface.locate import read_path
 from paramcount.views.compare import Row, make_rows
 from paramcount.zoo import Model
 
@@ -32,7 +34,9 @@ class Problem(NamedTuple):
     problem: str
 
     def locate_config(self) -> Problem:
-        """The same problem with the path of the config.json in the directory."""
+        """The same problem with the path of the config.json in the directory; a file of another name has its own."""
+        if self.path.endswith(FILE_NAMES):
+            return self
         return self._replace(path="config.json" if self.path == "." else f"{self.path}/config.json")
 
 
@@ -126,7 +130,7 @@ def count_configs(count: Callable[[Path], Outcome], paths: list[Path], jobs: int
 
 def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
     """The count of one config.json below a directory."""
-    name = make_printable(path.parent.relative_to(folder))
+    name = make_printable((path.parent if path.name == "config.json" else path).relative_to(folder))
     try:
         model = load(path)
         if model.warnings and strict:
@@ -141,8 +145,8 @@ def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
 
 
 def find_configs(folder: Path, scan: Scan) -> list[Path]:
-    """Every config.json below a directory, each once, in order. Symbolic links to directories are not followed. What
-    is skipped or unreadable is recorded.
+    """Every config.json below a directory, and every file of another form, each once, in order. Symbolic links to
+    directories are not followed. What is skipped or unreadable is recorded.
 
     Raises: ParamcountError if the directory itself cannot be read.
     """
@@ -165,10 +169,18 @@ def find_configs(folder: Path, scan: Scan) -> list[Path]:
                 scan.skipped.append(Problem(make_printable(Path(entry.path).relative_to(folder)), reason))
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
-            elif entry.name == "config.json":
+            elif entry.name == "config.json" or (entry.name in FILE_NAMES and is_known_form(Path(entry.path))):
                 configs.append(Path(entry.path))
     scan.skipped.sort()
     return configs
+
+
+def is_known_form(path: Path) -> bool:
+    """Whether a file holds sizes in another form; many tools keep a params.json that is none."""
+    try:
+        return find_form(read_path(path).content) is not None
+    except ParamcountError:
+        return False
 
 
 def find_skip_reason(entry: os.DirEntry[str]) -> str:
