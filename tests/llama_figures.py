@@ -9,9 +9,9 @@ from typing import Any
 from paramcount.api import memory
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Share
 from paramcount.costs.engines.llama_cpp.cells import count_cell_bytes, count_cells
 from paramcount.costs.engines.llama_cpp.engine import LlamaCpp
+from paramcount.costs.engines.records import Share
 from paramcount.costs.memory import Memory
 from tests.logged import LoggedFigure, load_logged
 

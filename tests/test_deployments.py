@@ -21,7 +21,7 @@ from paramcount.api import load
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.engines.vllm import PACKED_LATENT, count_token_bytes
 from paramcount.costs.requests import find_state_dtype
 

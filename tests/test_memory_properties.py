@@ -13,7 +13,7 @@ from paramcount.api import load
 from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest
+from paramcount.costs.engines.records import CacheRequest
 
 # One of each kind of cache: all tokens, windows, latents, states with and without attention, another text, an image.
 MODELS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from paramcount.costs.engines.engine import Allocation
+from paramcount.costs.engines.records import Allocation
 from paramcount.costs.fit import LONGEST_CONTEXT, Deployment, find_largest
 
 

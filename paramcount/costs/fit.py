@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE, Device, judge
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest, Engine, Share
+from paramcount.costs.engines.engine import Engine
+from paramcount.costs.engines.records import CacheRequest, Share
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,

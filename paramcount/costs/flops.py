@@ -11,7 +11,8 @@ from paramcount.costs.absorption import absorb_up_projections, count_visible_pai
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
-from paramcount.costs.engines.engine import CacheRequest, Engine
+from paramcount.costs.engines.engine import Engine
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
 from paramcount.costs.memory import choose_format
 from paramcount.costs.requests import default_context

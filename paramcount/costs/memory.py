@@ -12,7 +12,7 @@ from paramcount.costs.caches import CacheGroup, count_growth, count_windows, lis
 from paramcount.costs.devices import DOES_NOT_FIT, NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest, Option
+from paramcount.costs.engines.records import CacheRequest, Option
 from paramcount.costs.fit import Deployment, Fit, measure_fit
 from paramcount.costs.requests import (
     find_engine,
@@ -205,13 +205,15 @@ def measure_memory(
             device = device._replace(utilization=rules.choose_utilization(request.options))
         deployment = deployment._replace(device=device)
         fit = measure_fit(deployment)
-        is_gguf = rules.splits_layers or bool(format.mix)
+        is_gguf = rules.reads_gguf or bool(format.mix)
 
         def store(name: str) -> StoredRows:
             return store_model(model, parse_weight_format(name), chosen)
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
     warnings = [*warn_request(model, groups, request), *warn_ignored_window(model, groups)]
+    support = rules.find_support(model, groups, request.options)
+    warnings += () if support.is_supported else (support.note,)
     warnings += rules.warn(deployment) if fit and fit.verdict != DOES_NOT_FIT else ()
     mtp_bytes = sum_mtp(count, format)
     inside_file = f", {format_bytes(mtp_bytes)} of the file" if mtp_bytes else ""
@@ -251,6 +253,7 @@ def measure_memory(
         warnings=tuple(warnings),
         notes=(
             *allocation.notes,
+            *((support.note,) if support.is_supported and support.note else ()),
             *list_storage_notes(stored, format),
             *mtp_notes,
             *list_device_notes(device),

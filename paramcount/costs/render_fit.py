@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, MARGIN_DIVISOR, PADDING_DIVISOR
-from paramcount.costs.engines.engine import Share
+from paramcount.costs.engines.records import Share
 from paramcount.costs.fit import Fit, Suggestion
 from paramcount.costs.training.fit import TrainingFit
 from paramcount.errors import join_words

@@ -8,7 +8,8 @@ from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import check_size
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest, Engine
+from paramcount.costs.engines.engine import Engine
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError, count_noun, make_choice_error, make_printable
 from paramcount.flow.positions import count_positions

@@ -22,9 +22,11 @@ Store = Callable[[str], Sequence[StoredTensor]]  # a dtype of the weights -> how
 def list_suggestions(fit: Fit, deployment: Deployment, store: Store, *, is_gguf: bool) -> tuple[Suggestion, ...]:
     """What makes it fit; for what fits already, a smaller KV cache if that allows a longer context."""
     kv_dtype, dtypes = SMALLER[is_gguf]
-    has_cache = any(not group.is_state for _, groups in deployment.caches for group in groups)
+    has_cache = deployment.engine.quantises_cache and any(
+        not group.is_state for _, groups in deployment.caches for group in groups
+    )
     bits = deployment.request.kv_dtype.keys.count_bytes(32)
-    if not has_cache or bits <= parse_kv_dtype(kv_dtype).keys.count_bytes(32):
+    if not (has_cache and deployment.engine.quantises_cache) or bits <= parse_kv_dtype(kv_dtype).keys.count_bytes(32):
         kv_dtype = ""
     if fit.fits:
         if not kv_dtype or fit.longest_context in (None, deployment.limit):

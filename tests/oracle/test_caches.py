@@ -11,7 +11,7 @@ from paramcount.api import load
 from paramcount.costs.caches import list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import CacheRequest
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.counting.sum_weights import list_flows
 from paramcount.execution.run import sees_later_tokens
 from paramcount.parts.conformer import SpeechEncoder

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from paramcount.costs.caches import CacheGroup
-from paramcount.costs.devices import PADDING_DIVISOR, Device, Overhead
+from paramcount.costs.devices import PADDING_DIVISOR, Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
+from paramcount.costs.engines.records import Allocation, CacheRequest, Option, Share, Support
 from paramcount.costs.sharding import (
     Parallelism,
     ShardShape,
@@ -25,60 +25,11 @@ from paramcount.formats.weights import get_label, list_padded_labels
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
+    from paramcount.zoo import Model
 
 BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")
-Option: TypeAlias = "int | float | bool | str"
 WITHIN_NODE = 8  # GPUs over which tensor parallelism is tried first
 MOST_DEVICES = 1024
-
-
-class CacheRequest(NamedTuple):
-    """What is cached."""
-
-    context: int  # tokens per sequence, prompt and answer
-    batch: int  # sequences
-    kv_dtype: KVDtype
-    source: int | None = None  # encoder input length
-    tp: int = 1  # GPUs that share the heads; the allocation is that of one of them
-    state_dtype: KVDtype | None = None  # of recurrent states and convolutions; None: the engine's rule
-    config_state_dtype: KVDtype | None = None  # of recurrent states, if the config names one
-    reference: str = ""  # the class that the config names first, by which engines choose their rules
-    options: Mapping[str, Any] = {}  # of the engine, those with a default left out
-    device: Device | None = None  # by which an engine may choose its defaults
-
-
-class Allocation(NamedTuple):
-    """Bytes of all sequences together, on one GPU."""
-
-    kv_bytes: int
-    state_bytes: int
-    notes: tuple[str, ...] = ()  # the engine's rules that apply
-    unit_bytes: int = 1  # what the engine allocates is a multiple of it
-    shared_bytes: int = 0  # what does not belong to a sequence, in `kv_bytes` or `state_bytes`
-
-    @property
-    def total_bytes(self) -> int:
-        return self.kv_bytes + self.state_bytes
-
-
-class Share(NamedTuple):
-    """What one device holds; of GPUs that share a pipeline stage, each of them."""
-
-    stage: int
-    layers: int  # that lie on it; of those whose experts lie elsewhere, the rest
-    weights_bytes: int  # as the engine loads them
-    kv_cache_bytes: int
-    state_bytes: int
-    overhead: Overhead  # that the engine takes besides
-    device: int | None = 0  # index of the GPU, of several that hold the same the first; None: the CPU and its memory
-    devices: int = 1  # GPUs that hold as much
-    first_layer: int = 0
-    extras: tuple[str, ...] = ()  # what lies there besides the layers, such as "token embedding"
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes without the overhead."""
-        return self.weights_bytes + self.kv_cache_bytes + self.state_bytes
 
 
 class Engine:
@@ -94,6 +45,9 @@ class Engine:
     utilization = 1.0  # the share of a device's memory that it uses by default
     most_devices = MOST_DEVICES  # that are tried
     splits_layers = False  # whether several GPUs share the layers unless something else is asked for
+    reads_gguf = False  # whether it reads GGUF files, and no other weights
+    quantises_cache = True  # whether its KV cache may have fewer bits than its activations
+    runs_on_apple = True
 
     def apply_options(
         self, request: CacheRequest, *, has_context: bool, memory_bytes: int = 0, limit: int | None = None
@@ -147,6 +101,10 @@ class Engine:
         """
         padded = share_formats(deployment, frozenset(list_padded_labels()))
         return deployment.device.assume_overhead(padded[stage] // PADDING_DIVISOR)
+
+    def find_support(self, model: Model, groups: Sequence[CacheGroup], options: Mapping[str, Any]) -> Support:
+        """Whether it runs a model."""
+        return Support()
 
     def loads_mtp(self, request: CacheRequest) -> bool:
         """Whether the options load the model's MTP layers."""
@@ -266,20 +224,3 @@ def count_kv_bytes(groups: Sequence[CacheGroup], request: CacheRequest) -> int:
         for group in groups
         if not group.is_state
     )
-
-
-def join_command(*parts: object) -> str:
-    """A line for a POSIX shell. A mapping is options with their values: none for True, left out for None and False.
-
-    >>> join_command("vllm serve", "a model", {"--max-num-seqs": 16, "--enforce-eager": True, "--quantization": None})
-    "vllm serve 'a model' --max-num-seqs 16 --enforce-eager"
-    """
-    words = [str(parts[0])]
-    for part in parts[1:]:
-        if isinstance(part, Mapping):
-            for flag, value in part.items():
-                if value is not None and value is not False:
-                    words += [flag] if value is True else [flag, shlex.quote(str(value))]
-        else:
-            words.append(shlex.quote(str(part)))
-    return " ".join(words)

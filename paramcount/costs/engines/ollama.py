@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paramcount.costs.caches import merge_groups
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import parse_kv_dtype
-from paramcount.costs.engines.engine import CacheRequest, join_command
+from paramcount.costs.engines.command_line import join_command
 from paramcount.costs.engines.llama_cpp.cells import VERSIONS, LlamaCppOptions
 from paramcount.costs.engines.llama_cpp.engine import LlamaCpp
 from paramcount.costs.engines.llama_cpp.overhead import CONTEXT, MIB
 from paramcount.costs.engines.llama_cpp.placement import Place, Placement
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:

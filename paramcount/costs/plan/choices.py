@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from paramcount.costs.caches import CacheGroup
 from paramcount.costs.dtypes import parse_weight_format
+from paramcount.costs.engines.engine import Engine
+from paramcount.costs.engines.records import Support
 from paramcount.costs.gpus import Gpu
 from paramcount.costs.memory import choose_format
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.costs.requests import find_engine
+from paramcount.errors import ParamcountError, describe_value, join_words
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.zoo import Model
 from paramcount.zoo.model import is_quantised
 
-GGUF_ENGINES = ("llama.cpp", "ollama")  # which read GGUF files alone
-NOT_ON_APPLE = ("vllm", "sglang")  # engines whose documentation lists no backend for Apple GPUs
+DEFAULTS = ("vllm", "sglang", "transformers")  # for weights that are not GGUF, the first that supports the model
 
 
 class ReasonedChoice(NamedTuple):
@@ -27,43 +31,60 @@ def is_apple(gpu: Gpu) -> bool:
     return gpu.name.startswith("Apple ")
 
 
-def choose_engine(gpu: Gpu, format: WeightDtype | None, engine: str | None) -> ReasonedChoice:
-    """The engine that the user names; otherwise llama.cpp for GGUF formats and Apple GPUs, and vLLM for the rest.
+def choose_engine(
+    gpu: Gpu, format: WeightDtype | None, engine: str | None, supported: Mapping[str, Support]
+) -> ReasonedChoice:
+    """The engine that the user names; otherwise llama.cpp for GGUF formats and Apple GPUs, and for the rest vLLM or the
+    first that supports the model. `supported`: {engine: whether it
+    does}, of those up to the first that does.
 
     Raises: ParamcountError for an engine that does not run on the GPU.
     """
     if engine is not None:
-        if engine in NOT_ON_APPLE and is_apple(gpu):
+        if is_apple(gpu) and not find_engine(engine).runs_on_apple:
             found = f"= {describe_value(engine)}, which does not run on {gpu.name}"
             raise ParamcountError(found, where="engine", expected="llama.cpp")
         return ReasonedChoice(engine, "as asked")
     if format and format.mix:
         return ReasonedChoice("llama.cpp", "default for GGUF formats")
-    return ReasonedChoice("llama.cpp", "default on Apple GPUs") if is_apple(gpu) else ReasonedChoice("vllm", "default")
+    if is_apple(gpu):
+        return ReasonedChoice("llama.cpp", "default on Apple GPUs")
+    *left, name = supported
+    return ReasonedChoice(name, f"default without {join_words(left, 'and')}" if left else "default")
 
 
-def choose_kv_dtype(engine: str, kv_dtype: object) -> object:
+def list_support(model: Model, groups: Sequence[CacheGroup], engine: str | None) -> Mapping[str, Support]:
+    """{engine: whether it supports a model}, up to the first that does; none if the user names one."""
+    supported: dict[str, Support] = {}
+    for name in () if engine else DEFAULTS:
+        supported[name] = find_engine(name).find_support(model, groups, {})
+        if supported[name].is_supported:
+            break
+    return supported
+
+
+def choose_kv_dtype(engine: Engine, kv_dtype: object) -> object:
     """The dtype of the KV cache that the user names; otherwise the default of the engine."""
     if kv_dtype is not None:
         return kv_dtype
-    return "f16" if engine in GGUF_ENGINES else "bf16"
+    return "f16" if engine.reads_gguf else "bf16"
 
 
-def choose_weights(model: Model, dtype: str | None, engine: str, bits: float) -> tuple[str | None, ReasonedChoice]:
+def choose_weights(model: Model, dtype: str | None, engine: Engine, bits: float) -> tuple[str | None, ReasonedChoice]:
     """(the argument of `memory`, the format of the weights). `bits`: per weight, as released.
 
     Raises: ParamcountError for a format that the engine cannot read.
     """
     if dtype is not None:
         format = parse_weight_format(dtype)
-        if engine in GGUF_ENGINES and format.plan.groups:
+        if engine.reads_gguf and format.plan.groups:
             found = f"= {describe_value(dtype)}, which no GGUF file has"
             raise ParamcountError(found, where="dtype", expected="a dtype such as q8_0 or q4_k_m")
         label = format.label
         is_released = not is_quantised(model) and label == choose_format(model, None).label
         return None if is_released else dtype, ReasonedChoice(label, "as asked")
     released = choose_format(model, None)
-    if engine not in GGUF_ENGINES or not is_quantised(model):
+    if not engine.reads_gguf or not is_quantised(model):
         reason = "as released" if is_quantised(model) else "the release is not quantised"
         return None, ReasonedChoice(released.label, reason)
     name = "q8_0" if bits > 6 else "mxfp4_moe" if released.label.startswith("MXFP4") else "q4_k_m"

@@ -18,13 +18,12 @@ from paramcount.costs.fit import Deployment, Fit, Suggestion, measure_fit
 from paramcount.costs.gpus import Gpu, find_gpu, list_gpus, parse_devices
 from paramcount.costs.memory import choose_format, store_model
 from paramcount.costs.plan.choices import (
-    GGUF_ENGINES,
-    NOT_ON_APPLE,
     ReasonedChoice,
     choose_engine,
     choose_kv_dtype,
     choose_weights,
     is_apple,
+    list_support,
 )
 from paramcount.costs.plan.records import Need, PlannedDeployment, ServingPlan, ServingVariant, Subject
 from paramcount.costs.plan.search import GpuCandidate, PlacedCandidate, search
@@ -62,15 +61,16 @@ def make_plan(
     variants: dict[tuple[ReasonedChoice, str | None], ServingVariant] = {}
     left_out: dict[tuple[ReasonedChoice, str | None], ParamcountError] = {}
     candidates = []
+    supported = list_support(model, subject.groups, need.engine)
     for gpu, number in list_choices(gpus, need.engine):
         for name, format in formats.items():
-            key = choose_engine(gpu, format, need.engine), name
+            key = choose_engine(gpu, format, need.engine, supported), name
             if key not in variants and key not in left_out:
                 try:
                     variant = make_variant(subject, len(variants), *key)
                     make_candidate(subject, variant, gpu, number).deployment.measure()
                     variants[key] = variant
-                except ParamcountError as error:  # llama.cpp does not support the model or the dtype
+                except ParamcountError as error:  # the engine does not support the model or the dtype
                     left_out[key] = error
             if key in variants:
                 candidates.append(make_candidate(subject, variants[key], gpu, number))
@@ -81,6 +81,8 @@ def make_plan(
         placements = placements[:1]
     plan = describe_plan(subject, [*variants.values()], placements)
     notes = [f"{choice.name} ({choice.reason}) was left out: {error}" for (choice, _), error in left_out.items()]
+    if any(variant.choice.name in supported for variant in variants.values()):
+        notes += [f"{name} was left out: {it.note}" for name, it in supported.items() if not it.is_supported]
     return replace(plan, notes=(*plan.notes, *notes))
 
 
@@ -100,7 +102,11 @@ def list_choices(gpus: str | Iterable[str] | None, engine: str | None) -> list[t
     """[(GPU, how many may be used)]; all that the engine runs on if none is named."""
     if gpus is None:
         found = [find_gpu(gpu.name) for gpu in list_gpus()]  # an Apple chip with the memory that a program gets
-        return [(gpu, MOST_DEVICES) for gpu in found if engine not in NOT_ON_APPLE or not is_apple(gpu)]
+        return [
+            (gpu, MOST_DEVICES)
+            for gpu in found
+            if engine is None or find_engine(engine).runs_on_apple or not is_apple(gpu)
+        ]
     choices = []
     for text in list_words(gpus, "gpu"):
         number, name = parse_devices(text, where="gpu")
@@ -113,13 +119,16 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
     model, need = subject.model, subject.need
     engine = find_engine(choice.name)
     engine.check_options(need.engine_options)
+    support = engine.find_support(model, subject.groups, need.engine_options)
+    if not support.is_supported:
+        raise ParamcountError(support.note, where=f"engine {choice.name}")
     bits = 0.0
-    if name is None and choice.name in GGUF_ENGINES:
+    if name is None and engine.reads_gguf:
         released = store_model(model, choose_format(model, None), {})
         bits = 8 * sum(row.bytes for row in released) / max(1, count_model(model).total)
-    dtype, weights = choose_weights(model, name, choice.name, bits)
+    dtype, weights = choose_weights(model, name, engine, bits)
     format = choose_format(model, dtype)
-    kv_dtype = choose_kv_dtype(choice.name, need.kv_dtype)
+    kv_dtype = choose_kv_dtype(engine, need.kv_dtype)
     given = {
         "context": need.context,
         "batch": need.users,
@@ -143,7 +152,7 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
     rows = store_model(model, format, {})
-    return ServingVariant(number, choice, engine, dtype, weights, format, rows, request, arguments)
+    return ServingVariant(number, choice, engine, dtype, weights, format, rows, request, arguments, support.note)
 
 
 def make_candidate(subject: Subject, variant: ServingVariant, gpu: Gpu, most: int) -> GpuCandidate:
@@ -207,7 +216,7 @@ def measure_with_remedies(
     fit = measure_fit(deployment)
     if fit.fits:
         return fit
-    is_gguf = variant.choice.name in GGUF_ENGINES or bool(variant.format.mix)
+    is_gguf = variant.engine.reads_gguf or bool(variant.format.mix)
     suggestions = list_suggestions(fit, deployment, store, is_gguf=is_gguf)
     if is_apple(placement.candidate.gpu):
         suggestions = tuple(it for it in suggestions if "tp" not in it.options)  # a machine has one
@@ -249,12 +258,12 @@ def name_weights(model: Model, variant: ServingVariant) -> str:
     place = model.hf or model.id
     if place.endswith(".json"):
         place = os.path.dirname(place) or "."
-    if variant.choice.name not in GGUF_ENGINES and variant.dtype is None:
+    if not variant.engine.reads_gguf and variant.dtype is None:
         return place
     name, dtype = os.path.basename(os.path.abspath(place)), variant.dtype or "bf16"
     if variant.choice.name == "ollama":
         return f"{name}:{dtype}".lower()
-    return f"{name}-{dtype.upper()}.gguf" if variant.choice.name in GGUF_ENGINES else f"./{name}-{dtype}"
+    return f"{name}-{dtype.upper()}.gguf" if variant.engine.reads_gguf else f"./{name}-{dtype}"
 
 
 def list_notes(variants: list[ServingVariant], placements: list[PlacedCandidate]) -> Iterator[str]:
@@ -262,7 +271,9 @@ def list_notes(variants: list[ServingVariant], placements: list[PlacedCandidate]
     for placement in placements:
         variant, model = variants[placement.candidate.variant], placement.candidate.deployment.model
         name = name_weights(model, variant)
-        if variant.choice.name in GGUF_ENGINES or variant.dtype is not None:
+        if variant.note:
+            yield variant.note
+        if variant.engine.reads_gguf or variant.dtype is not None:
             yield f"{name} stands for the weights in {variant.weights.name}"
     for placement in placements[:WITH_NOTES]:
         yield from list_device_notes(placement.candidate.deployment.device)

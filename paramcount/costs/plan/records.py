@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, LayerCaches
-from paramcount.costs.engines.engine import CacheRequest, Engine
+from paramcount.costs.engines.engine import Engine
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.fit import Fit, Suggestion
 from paramcount.costs.plan.choices import ReasonedChoice
 from paramcount.costs.plan.speed import Speed
@@ -112,3 +113,4 @@ class ServingVariant(NamedTuple):
     rows: StoredRows
     request: CacheRequest
     arguments: Mapping[str, Any]  # of `memory`, without the GPUs
+    note: str = ""  # how the engine runs the model, if not as its own

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from paramcount.costs.absorption import absorb_up_projections, count_visible_pairs
 from paramcount.costs.caches import CacheGroup
-from paramcount.costs.engines.engine import CacheRequest, Engine
+from paramcount.costs.engines.engine import Engine
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.flops import find_read_share, get_visible, sum_flops
 from paramcount.costs.gpus import Gpu
 from paramcount.costs.roofline import sum_read

@@ -10,7 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup, split_heads
-from paramcount.costs.engines.engine import CacheRequest
+from paramcount.costs.engines.records import CacheRequest
 
 # What changed in the compute buffers and in the order of offloading: before 17 December 2025 the LM head was the last
 # layer to go to a GPU (https://github.com/ggml-org/llama.cpp/pull/18148); graphs have an input for embeddings beside

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from paramcount.checkpoints.writers.gguf_names import find_layout
 from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import F32, Allocation, CacheRequest, Engine, Share, join_command
+from paramcount.costs.engines.command_line import join_command
+from paramcount.costs.engines.engine import F32, Engine
 from paramcount.costs.engines.llama_cpp.cells import (
     VERSIONS,
     LlamaCppOptions,
@@ -26,13 +28,16 @@ from paramcount.costs.engines.llama_cpp.cells import (
 )
 from paramcount.costs.engines.llama_cpp.overhead import Batch, LayerCache, estimate_overheads
 from paramcount.costs.engines.llama_cpp.placement import Place, Placement, join_latent, place_layers, place_weights
+from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
 from paramcount.costs.gguf_mixes import MOST_LAYERS
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
 from paramcount.counting.components import TOWERS
 from paramcount.errors import ParamcountError, count_noun, describe_value
+from paramcount.zoo import count_model
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
+    from paramcount.zoo import Model
 
 MOST_GPUS = 16  # GGML_CUDA_MAX_DEVICES
 ALL = 999  # layers, for the command line
@@ -47,6 +52,7 @@ class LlamaCpp(Engine):
         {"mla": ("latent", "latent-and-values", "expanded"), "flash_attn": ("auto", "on", "off"), "version": VERSIONS}
     )
     splits_layers = True
+    reads_gguf = True
     most_devices = MOST_GPUS
 
     def check_options(self, given: Mapping[str, object]) -> None:
@@ -54,6 +60,14 @@ class LlamaCpp(Engine):
         super().check_options({name: value for name, value in given.items() if name != "tensor_split"})
         if split != "":
             parse_split(split)
+
+    def find_support(self, model: Model, groups: Sequence[CacheGroup], options: Mapping[str, Any]) -> Support:
+        """Architectures whose tensor names in GGUF files are known."""
+        name = count_model(model).architecture
+        with suppress(ParamcountError):
+            find_layout(name, None, model.sizes)
+            return Support()
+        return Support(False, f"paramcount does not know llama.cpp's tensor names for {name}, if it supports the model")
 
     def read_options(self, request: CacheRequest) -> LlamaCppOptions:
         """The options under llama.cpp's names."""

@@ -9,24 +9,28 @@ srt/layers/vocab_parallel_embedding.py (vocabulary).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share, join_command
+from paramcount.costs.engines.command_line import join_command
+from paramcount.costs.engines.engine import BF16, F32, Engine
+from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
 from paramcount.costs.engines.sglang.pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
 from paramcount.costs.engines.sglang.reserve import estimate_reserve
 from paramcount.costs.engines.sglang.weights import load_rows, share_rows, store_draft
+from paramcount.costs.engines.support import find_sglang_support
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once
 from paramcount.errors import ParamcountError
 from paramcount.output.numbers import format_bytes
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
+    from paramcount.zoo import Model
 
 SPECULATIVE = ("none", "EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "DFLASH")
 
@@ -44,6 +48,7 @@ class Sglang(Engine):
         }
     )
     least = MappingProxyType({"chunked_prefill_size": -1})
+    runs_on_apple = False
 
     def allocate(self, groups: Sequence[CacheGroup], request: CacheRequest) -> Allocation:
         """Pools that hold the sequences, each in whole pages; with data-parallel attention, those of one rank."""
@@ -95,6 +100,9 @@ class Sglang(Engine):
     def choose_state_dtype(self, state: CacheGroup, request: CacheRequest) -> KVDtype:
         """Convolutions are in BF16; other states as the config says, otherwise in FP32 (mamba_ssm_dtype)."""
         return BF16 if state.is_convolution else request.config_state_dtype or F32
+
+    def find_support(self, model: Model, groups: Sequence[CacheGroup], options: Mapping[str, Any]) -> Support:
+        return find_sglang_support(model, groups)
 
     def loads_mtp(self, request: CacheRequest) -> bool:
         return SglangOptions(**request.options).speculative_algorithm in ("EAGLE", "NEXTN")

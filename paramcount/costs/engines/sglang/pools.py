@@ -12,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup
-from paramcount.costs.engines.engine import CacheRequest
+from paramcount.costs.engines.records import CacheRequest
 
 PACKED_LATENT = 656  # bytes per token of sparse attention in FP8: 512 FP8 values, 4 scales in FP32, 64 values in BF16
 INDEX_SCALE = 4  # bytes per token and 128 values of an indexer, which are in FP8

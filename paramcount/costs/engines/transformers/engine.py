@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from paramcount.costs.caches import CacheGroup, merge_groups
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
-from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share
+from paramcount.costs.engines.engine import BF16, F32, Engine
+from paramcount.costs.engines.records import Allocation, CacheRequest, Share
 from paramcount.costs.engines.transformers.activations import (
     CONTEXT,
     LOGITS,
@@ -53,6 +54,7 @@ class Transformers(Engine):
     )
     least = MappingProxyType({"logits_to_keep": 0})
     splits_layers = True
+    quantises_cache = False  # the cache has the dtype of the activations
 
     def list_parallelisms(self) -> Iterator[Parallelism]:
         yield from (Parallelism(pp=n) for n in range(1, MOST_GPUS + 1))

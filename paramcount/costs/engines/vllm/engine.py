@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
-from paramcount.costs.engines.engine import BF16, F32, Allocation, CacheRequest, Engine, Share, join_command
+from paramcount.costs.engines.command_line import join_command
+from paramcount.costs.engines.engine import BF16, F32, Engine
+from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
+from paramcount.costs.engines.support import find_vllm_support
 from paramcount.costs.engines.vllm.loading import share_loaded
 from paramcount.costs.engines.vllm.options import CHOICES, VllmOptions, complete_options
 from paramcount.costs.engines.vllm.overhead import estimate_overhead
@@ -27,6 +30,7 @@ from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
     from paramcount.costs.fit import Deployment
+    from paramcount.zoo import Model
 
 
 # Minor version up to which a request may take all blocks; later ones keep one that holds nothing.
@@ -41,6 +45,7 @@ class Vllm(Engine):
     options = MappingProxyType(VllmOptions()._asdict())
     choices = CHOICES
     utilization = 0.92
+    runs_on_apple = False
 
     def check_options(self, given: Mapping[str, object]) -> None:
         """Raises: ParamcountError for an unknown option and for a wrong value."""
@@ -90,6 +95,9 @@ class Vllm(Engine):
         if n:  # a convolution then keeps the inputs of the draft tokens, too
             groups = [widen(group, n) if group.is_convolution else group for group in groups]
         return plan_pool(groups, request, self.count_state_bytes(groups, request))
+
+    def find_support(self, model: Model, groups: Sequence[CacheGroup], options: Mapping[str, Any]) -> Support:
+        return find_vllm_support(model, groups, VllmOptions(**options).minor)
 
     def loads_mtp(self, request: CacheRequest) -> bool:
         return complete_options(request).speculative_method == "mtp"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from paramcount.costs.devices import Device
-    from paramcount.costs.engines.engine import CacheRequest
+    from paramcount.costs.engines.records import CacheRequest
 
 GIB = 2**30
 LATEST = 33

@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup
-from paramcount.costs.engines.engine import CacheRequest
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.engines.vllm.options import VllmOptions, complete_options
 from paramcount.errors import count_noun
 
