@@ -69,6 +69,15 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def find_released_as(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, dict[str, str]]:
+    """{model type that releases state: {word in the name of their class or code: the model type that they have}}"""
+    found: dict[str, dict[str, str]] = {}
+    for name, cls in named:
+        for stated, words in vars(cls).get("released_as", {}).items():
+            found.setdefault(stated, {}).update(dict.fromkeys(words, name))
+    return found
+
+
 def is_section_type(name: str, cls: type[Sizes]) -> bool:
     """Whether a model type of the reference can be the language model of a multimodal config.json."""
     from paramcount.architectures import get_sections
@@ -94,6 +103,7 @@ def make_index() -> dict[str, Any]:
         "architectures": {name: [module, cls.__name__] for name, module, cls in named},
         "references": {name: cls.reference for name, _, cls in named},
         "classes": find_types((name, cls) for name, _, cls in listed),
+        "released_as": find_released_as((name, cls) for name, _, cls in named),
         "gguf": {name: layouts for name, _, cls in named if (layouts := vars(cls).get("gguf"))},
         "section_types": [name for name, _, cls in named if is_section_type(name, cls)],
         "multimodal": [name for name, _, cls in named if vars(cls).get("sections")],

@@ -65,6 +65,21 @@ def test_the_declaration_runs_on_symbols(name: str) -> None:
     assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]
 
 
+@pytest.mark.parametrize(
+    ("name", "cls", "total"),
+    [
+        # n_parameters in mteb/models/model_implementations of github embeddings-benchmark/mteb@a905523d0111
+        ("jina-embeddings-v2-base-en", "JinaBertModel", 137_368_320),
+        ("gte-multilingual-mlm-base", "NewModel", 305_368_320),
+        ("nomic-embed-text-v1", "NomicBertModel", 136_731_648),
+        ("nomic-embed-text-v2-moe", "NomicBertModel", 475_292_928),
+    ],
+)
+def test_a_class_without_a_head_has_the_published_total(name: str, cls: str, total: int) -> None:
+    count = pc.count(edit_config(name, architectures=[cls]))
+    assert (count.total, count.reference, count.not_counted) == (total, cls, ("lm_head",))
+
+
 # ---- variants that no released model has
 
 
@@ -169,6 +184,20 @@ def test_the_declaration_runs_on_symbols(name: str) -> None:
         ("stable-code-3b", {"use_qkv_bias": True}, 32 * 3 * 2560),  # StableLM 2 1.6B
         ("stable-code-3b", {"num_key_value_heads": 8}, -32 * 2 * 24 * 80 * 2560),
         ("stable-code-3b", {"rope_pct": 1.0}, 0),
+        (
+            "jina-embeddings-v2-base-en",  # jina-embeddings-v2-base-code
+            {"auto_map": {"AutoModel": "jinaai/jina-bert-v2-qk-post-norm--modeling_bert.X"}, "_name_or_path": ...},
+            12 * 6 * 768,
+        ),
+        ("jina-embeddings-v2-base-en", {"feed_forward_type": "reglu"}, 0),
+        ("jina-embeddings-v2-base-en", {"position_embedding_type": ..., "max_position_embeddings": 512}, 512 * 768),
+        ("gte-multilingual-mlm-base", {"type_vocab_size": 0}, -768),
+        ("gte-multilingual-mlm-base", {"tie_word_embeddings": False}, 250048 * 768),
+        ("nomic-embed-text-v1", {"vocab_size": 30522}, 0),
+        ("nomic-embed-text-v1", {"n_inner": 3071}, 0),  # rounded up to a multiple of 256
+        ("nomic-embed-text-v1", {"n_inner": None}, -12 * 3 * 1024 * 768),
+        ("nomic-embed-text-v1", {"activation_function": "gelu", "n_inner": None}, -12 * 3072 * 768),
+        ("nomic-embed-text-v2-moe", {"moe_every_n_layers": 0}, -6 * (14 * 3072 * 768 + 8 * 768 - 3072)),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
     ],
 )
@@ -319,6 +348,20 @@ def test_a_layer_of_an_architecture_search_has_only_its_configured_parts(
         (edit_config("stable-code-3b", rope_pct="0.25"), "rope_pct"),
         (edit_config("MiniMax-M1-80k", attn_type_list=[0, 1]), "attn_type_list"),
         (edit_config("MiniMax-M1-80k", num_hidden_layers=1), "num_hidden_layers"),
+        (edit_config("jina-embeddings-v2-base-en", auto_map={}, _name_or_path=...), "auto_map"),
+        (edit_config("jina-embeddings-v2-base-en", feed_forward_type=...), "feed_forward_type"),
+        (edit_config("jina-embeddings-v2-base-en", feed_forward_type="original"), "feed_forward_type"),
+        (edit_config("jina-embeddings-v2-base-en", position_embedding_type="rotary"), "position_embedding_type"),
+        (edit_config("gte-multilingual-mlm-base", position_embedding_type="absolute"), "position_embedding_type"),
+        (edit_config("gte-multilingual-mlm-base", pack_qkv=False), "pack_qkv"),
+        (edit_config("gte-multilingual-mlm-base", layer_norm_type="rms_norm"), "layer_norm_type"),
+        (edit_config("nomic-embed-text-v1", n_embd=...), "n_embd"),
+        (edit_config("nomic-embed-text-v1", n_inner="3072"), "n_inner"),
+        (edit_config("nomic-embed-text-v1", pad_vocab_size_multiple=0), "pad_vocab_size_multiple"),
+        (edit_config("nomic-embed-text-v1", prenorm=True), "prenorm"),
+        (edit_config("nomic-embed-text-v1", rotary_emb_fraction=0.0), "rotary_emb_fraction"),
+        (edit_config("nomic-embed-text-v1", activation_function="relu"), "activation_function"),
+        (edit_config("nomic-embed-text-v2-moe", num_experts=...), "num_experts"),
         (edit_config("snowflake-arctic-instruct", moe_layer_frequency=0), "moe_layer_frequency"),
         (edit_config("Llama-3_3-Nemotron-Super-49B-v1", block_configs=...), "block_configs"),
         (edit_config("Llama-3_3-Nemotron-Super-49B-v1", num_hidden_layers=79), "block_configs"),

@@ -226,8 +226,8 @@ def test_every_setting_with_a_key_has_a_kind() -> None:
 
 # Keys that no kind is declared for: their readers, or conditions of the sizes, check them.
 CHECKED_ELSEWHERE = {
-    "<image>", "<|extra_200|>", "architecture", "architectures", "deepstack_layer_map", "embed_dim", "global_pool",
-    "head_dim", "sscp_conv_stride_size",
+    "<image>", "<|extra_200|>", "activation_function", "architecture", "architectures", "deepstack_layer_map",
+    "embed_dim", "feed_forward_type", "global_pool", "head_dim", "sscp_conv_stride_size",
 }  # fmt: skip
 
 

@@ -23,6 +23,9 @@ INDEX: dict[str, Any] = json.loads(Path(__file__).with_name("index.json").read_t
 # {model type as in config.json, or "model_type.Class": (module, class)}
 ARCHITECTURES: dict[str, tuple[str, str]] = {name: tuple(place) for name, place in INDEX["architectures"].items()}
 
+# {model type of a config.json: {word in the name of its class or modeling code: the model type that it is counted as}}
+RELEASED_AS: dict[str, dict[str, str]] = INDEX.get("released_as", {})
+
 
 def split_name(name: str) -> tuple[str, str]:
     """(model type, class) of "model_type.Class"; no class if there is none. A model type may have a dot: kosmos-2.5.

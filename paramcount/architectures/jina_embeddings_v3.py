@@ -65,7 +65,7 @@ class Gte(JinaEmbeddingsV3):
     model_types = ("gte",)
     task_heads = {"ForSequenceClassification": parts.POOLED, "ForTokenClassification": parts.TOKENS}
     reference_names = {"gte.encoder.layer.": "gte.layers."}
-    conditions = (sizes.padding_in_table(1),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(1),)
     prefix = "gte."
     modules = {
         ".attention.qkv_proj": SELF_ATTENTION,

@@ -23,9 +23,10 @@ def list_task_heads(model_type: str) -> dict[str, parts.TaskHead]:
     return {beginning + ending: head for ending, head in found.items()}
 
 
-def list_headed_types() -> Iterator[str]:
-    """The model types with classes that have the head of another task."""
-    return (name for name in ARCHITECTURES if not split_name(name)[1] and list_task_heads(name))
+def list_headed_types(*, is_published: bool = False) -> Iterator[str]:
+    """The model types with classes that have the head of another task. `is_published`: of publishers' own code, too."""
+    names = (name for name in ARCHITECTURES if not split_name(name)[1] and list_task_heads(name))
+    return (name for name in names if is_published or " of " not in architecture(name).reference)
 
 
 def with_task_head(architecture: type[sizes.Sizes], name: str, head: parts.TaskHead) -> type[sizes.Sizes]:
@@ -35,7 +36,8 @@ def with_task_head(architecture: type[sizes.Sizes], name: str, head: parts.TaskH
     made: Any = type(name, (architecture,), {**fields, "__annotations__": annotations})
     made.__module__ = architecture.__module__
     made.__doc__ = architecture.__doc__
-    made.reference, made.equivalent_classes, made.base_model = name, (), ""
+    made.reference = architecture.reference.replace(get_reference_class(architecture), name, 1)  # with its publisher
+    made.equivalent_classes, made.base_model = (), ""
     made.config_class = sizes.fields.find_config_class(architecture)
     made.conditions = (*architecture.conditions, *head.conditions)
     made.task_forward = lambda c, tokens: head.forward(c, tokens)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
-from paramcount.architectures import ARCHITECTURES, get_sections, split_name
+from paramcount.architectures import ARCHITECTURES, RELEASED_AS, get_sections, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
@@ -89,6 +89,15 @@ def get_class_name(document: Mapping[str, Any]) -> str:
     """The class that `architectures` names first; empty if it names none."""
     classes = document.get("architectures")
     return classes[0] if isinstance(classes, (list, tuple)) and classes and isinstance(classes[0], str) else ""
+
+
+def use_released_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config.json with the model type of its modeling code, where it states that of the code it was made from."""
+    words: Mapping[str, str] = RELEASED_AS.get(str(document.get("model_type")), {})
+    auto_map = document.get("auto_map")
+    named = [get_class_name(document), *(map(str, auto_map.values()) if isinstance(auto_map, Mapping) else ())]
+    own = next((own for word, own in words.items() if any(word in name for name in named)), None)
+    return {**document, "model_type": own} if own else document
 
 
 def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -211,7 +220,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 
     Raises: ParamcountError if the reference rejects the config, or if paramcount cannot count it exactly.
     """
-    document, notes = infer_model_type(document)
+    document, notes = infer_model_type(use_released_type(document))
     document = rename_sections(document)
     model_type, cls = get_model_type(document), get_class_name(document)
     sections = get_sections(model_type)

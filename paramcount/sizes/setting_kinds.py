@@ -123,7 +123,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " kda_lower_bound linear_lower_bound llama_4_scaling_beta log_scaling_n_floor logits_scaling long_mscale"
         " mamba_dt_min moe_eval_capacity_token_fraction moe_normalize_expert_weights"
         " moe_router_logit_softcapping moe_token_dropout mscale mscale_all_dim residual_multiplier rope_ratio"
-        " routed_scaling_factor scale_depth short_mscale softmax_scale time_step_min",
+        " rotary_scaling_factor routed_scaling_factor scale_depth short_mscale softmax_scale time_step_min",
     ),
     (NOT_ZERO, "high_freq_factor low_freq_factor"),  # the reference divides the context by them
     (LEAST_ZERO, "layer_norm_eps partial_rotary_factor rms_norm_eps rotary_dim rotary_pct"),

@@ -68,7 +68,7 @@ def format_entry_schema() -> str:
 
 def list_other_heads() -> Iterator[str]:
     """The architectures of classes with the head of another task. Their `config` is checked by paramcount only."""
-    return (f"{name}.{cls}" for name in list_headed_types() for cls in list_task_heads(name))
+    return (f"{name}.{cls}" for name in list_headed_types(is_published=True) for cls in list_task_heads(name))
 
 
 def group_names(named: Iterable[tuple[str, type[Sizes]]]) -> dict[type[Sizes], list[str]]:
