@@ -21,6 +21,8 @@ EXPLAINED = {  # {id: published − total}
     # Routing biases, which are no parameters
     "glm-4.5v": 45 * 128,
     "kimi-linear-48b-a3b": 26 * 256,
+    # CLIP's own patch embedding, which nothing reads
+    "deepseek-ocr": 1024 * 3 * 14 * 14,
     # The protein encoder's learned positions, which rotary ones replace, and the frequencies of its layers
     "evolla-10b": 1026 * 1280 + 33 * 32,
     # Scales of the INT4 experts, shapes of two numbers as the Hub counts them, routing biases

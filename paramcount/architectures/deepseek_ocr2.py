@@ -2,9 +2,9 @@
 before DeepSeek's layers of plain attention.
 """
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from paramcount.architectures.unlimited_ocr import OcrDecoder, UnlimitedOcrSam, channels, stored_names
+from paramcount.architectures.unlimited_ocr import OcrDecoder, OcrSight, UnlimitedOcrSam, channels, stored_names
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
 
@@ -64,7 +64,16 @@ class DeepseekOcr2Encoder(parts.VisionEncoder):
         sizes.check_divides(c, "n_kv_heads", "n_heads")
 
 
-class DeepseekOcr2(OcrDecoder):
+class SeenByQueries(OcrSight):
+    """Learned queries read what SAM's layers have seen. A subclass has `sam` and `vision`."""
+
+    def see(c: Any) -> Data:
+        """An image to vectors of queries; a learned one ends it."""
+        x = ops.block(c.see_first(), "model.qwen2_model.", c.vision.query, part="vision")
+        return ops.block(x, "model.", c.project, part="projector")
+
+
+class DeepseekOcr2(SeenByQueries, OcrDecoder):
     """Source: modeling_deepseek_ocr2.py of the reference."""
 
     reference = "DeepseekOcr2ForConditionalGeneration"
@@ -83,10 +92,5 @@ class DeepseekOcr2(OcrDecoder):
     vision: DeepseekOcr2Encoder
 
     rope = sizes.rotary(positions=2048)
-
-    def see(c) -> Data:
-        """An image to vectors of queries; a learned one ends it."""
-        x = ops.block(c.see_first(), "model.qwen2_model.", c.vision.query, part="vision")
-        return ops.block(x, "model.", c.project, part="projector")
 
     check = sizes.check_heads_fill

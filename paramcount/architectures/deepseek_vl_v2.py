@@ -4,7 +4,7 @@ They use MLA, or plain attention heads in the smallest model.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError, describe_value
@@ -55,7 +55,7 @@ def in_groups(js: sizes.ConfigJson, c: sizes.FieldValues, key: str) -> Any:
 class VL2Language(parts.Decoder):
     """The sizes of the language model."""
 
-    section = "language_config"
+    section: ClassVar[str | None] = "language_config"
     conditions = (sizes.experts_in_every_layer, sizes.one_of("topk_method", METHODS, METHODS[0]), groups_fit)
     defaults = {"vocab_size": 102400, "d_model": 4096, "n_layers": 30}
 

@@ -2,6 +2,8 @@
 with the norms of Qwen 3 or of OLMo 2.
 """
 
+from typing import ClassVar
+
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import ParamcountError
 
@@ -94,7 +96,7 @@ class Molmo2Adapter(sizes.Sizes):
 
     config_class = "Molmo2AdapterConfig"
 
-    section = "adapter_config"
+    section: ClassVar[str | None] = "adapter_config"
 
     d_model: sizes.Positive = sizes.hf()
     n_heads: sizes.Positive = sizes.hf()

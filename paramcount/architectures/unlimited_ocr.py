@@ -80,7 +80,22 @@ class UnlimitedOcrClip(parts.ClipVision):
         return x + parts.encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 
-class OcrDecoder(parts.SeeingDecoder, parts.AttentionDecoder):
+class OcrSight(parts.SeeingDecoder):
+    """An image among the tokens of a decoder: SAM's encoder and the ends of what comes of it. A subclass adds `see`."""
+
+    def see_first(c: Any) -> Data:
+        """An image to vectors of SAM's."""
+        x = ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision")
+        return ops.rename_weights(x, replaced=SAM_NAMES)
+
+    def project(c: Any, x: Data) -> Data:
+        return c.end_image(ops.linear(x, "projector.layers", "projector", c.d_model, bias=True))
+
+    def end_image(c, x: Data) -> Data:
+        return ops.class_token(x, "view_seperator", component="projector", last=True)  # spelled so
+
+
+class OcrDecoder(OcrSight, parts.AttentionDecoder):
     """DeepSeek's layers of plain attention, and an image among the tokens. A subclass adds `see` and the encoders."""
 
     unused_keys = ("head_dim",)
@@ -112,17 +127,6 @@ class OcrDecoder(parts.SeeingDecoder, parts.AttentionDecoder):
     choose: ClassVar[Any] = DeepseekV2.choose
     kinds = parts.layers_by_mlp
 
-    def see_first(c: Any) -> Data:
-        """An image to vectors of SAM's."""
-        x = ops.block(c.sam.image(), "model.sam_model.", c.sam.forward, part="vision")
-        return ops.rename_weights(x, replaced=SAM_NAMES)
-
-    def project(c, x: Data) -> Data:
-        return c.end_image(ops.linear(x, "projector.layers", "projector", c.d_model, bias=True))
-
-    def end_image(c, x: Data) -> Data:
-        return ops.class_token(x, "view_seperator", component="projector", last=True)  # spelled so
-
     def layer(c, x: Data, kind: str) -> Data:
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         h = c.norm(x, "post_attention_layernorm")
@@ -131,7 +135,20 @@ class OcrDecoder(parts.SeeingDecoder, parts.AttentionDecoder):
         return x + c.gated_mlp(h, bias=c.mlp_bias)
 
 
-class UnlimitedOcr(OcrDecoder):
+class TwiceSeen(OcrSight):
+    """CLIP's layers see what SAM's have seen. A subclass has `sam` and `vision`."""
+
+    def see(c: Any) -> Data:
+        """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
+        x = c.see_first()
+        again = ops.block(x, "model.vision_model.", c.vision.encode_again, part="vision")
+        return ops.block(ops.join(again, x), "model.", c.project, part="projector")
+
+    def end_image(c, x: Data) -> Data:
+        return super().end_image(ops.end_rows(x, "image_newline", "projector"))
+
+
+class UnlimitedOcr(TwiceSeen, OcrDecoder):
     """Source: modeling_unlimited_ocr.py of the reference."""
 
     reference = "UnlimitedOcrForConditionalGeneration"
@@ -147,15 +164,6 @@ class UnlimitedOcr(OcrDecoder):
 
     sam: UnlimitedOcrSam
     vision: UnlimitedOcrClip
-
-    def see(c) -> Data:
-        """An image to vectors of its patches; a learned one ends each row of them, another one the image."""
-        x = c.see_first()
-        again = ops.block(x, "model.vision_model.", c.vision.encode_again, part="vision")
-        return ops.block(ops.join(again, x), "model.", c.project, part="projector")
-
-    def end_image(c, x: Data) -> Data:
-        return super().end_image(ops.end_rows(x, "image_newline", "projector"))
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

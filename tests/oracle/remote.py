@@ -210,6 +210,17 @@ class Model(nn.Module):
         return {"logits": self.lm_head(self.model.norm(x)) * self.scales[1]}
 
 
+def make_multimodal(name: str, **options: Any) -> Callable[[Any], Any]:
+    """A class of the other file, which is made of what is here."""
+
+    def make(c: Any) -> Any:
+        from tests.oracle import remote_multimodal
+
+        return getattr(remote_multimodal, name)(c, **options)
+
+    return make
+
+
 class Remote(NamedTuple):
     document: dict[str, Any]
     build: Callable[[Any], Model]
@@ -237,6 +248,11 @@ STEP3 = {
     "moe_intermediate_size": 14, "moe_num_experts": 8, "moe_top_k": 3, "share_expert_dim": 18,
     "norm_expert_weight": True, "rope_theta": 300.0, "tie_word_embeddings": False,
 }  # fmt: skip
+MOLMO = {
+    **SIZES, "model_type": "molmo", "embedding_size": 101, "layer_norm_eps": 0.01, "rope_theta": 300.0,
+    "qkv_bias": True, "attention_layer_norm": False, "norm_after": False, "layer_norm_type": "rms",
+}  # fmt: skip
+MOLMO_TEXT = make_multimodal("Molmo", sees=False)
 MODELS = {
     "arctic": Remote(ARCTIC, lambda c: Model(c, ArcticLayer, tied=False)),
     "arctic, in turn": Remote({**ARCTIC, "parallel_attn_mlp_res": False}, lambda c: Model(c, ArcticLayer, tied=False)),
@@ -250,4 +266,7 @@ MODELS = {
             c, GrokLayer, tied=True, norm="scale", scales=(c.embedding_multiplier_scale, c.output_multiplier_scale)
         ),
     ),
+    "molmo": Remote(MOLMO, MOLMO_TEXT),
+    "molmo, OLMo 2's norms": Remote({**MOLMO, "attention_layer_norm": True, "norm_after": True}, MOLMO_TEXT),
+    "molmo, layer norms": Remote({**MOLMO, "layer_norm_type": "default", "embedding_size": None}, MOLMO_TEXT),
 }
