@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.oracle import recurrent
+
 
 class RMSNorm(nn.Module):
     def __init__(self, d: int, eps: float, name: str = "weight") -> None:
@@ -223,10 +225,10 @@ def make_multimodal(name: str, **options: Any) -> Callable[[Any], Any]:
 
 class Remote(NamedTuple):
     document: dict[str, Any]
-    build: Callable[[Any], Model]
+    build: Callable[[Any], Any]
 
 
-def build(name: str) -> Model:
+def build(name: str) -> Any:
     remote = MODELS[name]
     return remote.build(SimpleNamespace(**remote.document)).eval()
 
@@ -269,4 +271,19 @@ MODELS = {
     "molmo": Remote(MOLMO, MOLMO_TEXT),
     "molmo, OLMo 2's norms": Remote({**MOLMO, "attention_layer_norm": True, "norm_after": True}, MOLMO_TEXT),
     "molmo, layer norms": Remote({**MOLMO, "layer_norm_type": "default", "embedding_size": None}, MOLMO_TEXT),
+    "gla": Remote(recurrent.GLA, lambda c: recurrent.FlaModel(c, recurrent.GLAMixer)),
+    "gla, grouped": Remote(recurrent.GLA_GROUPED, lambda c: recurrent.FlaModel(c, recurrent.GLAMixer)),
+    "retnet": Remote(recurrent.RETNET, lambda c: recurrent.FlaModel(c, recurrent.RetNetMixer)),
+    "delta_net": Remote(recurrent.DELTA_NET, lambda c: recurrent.FlaModel(c, recurrent.DeltaNetMixer)),
+    "delta_net, elu": Remote(recurrent.DELTA_NET_ELU, lambda c: recurrent.FlaModel(c, recurrent.DeltaNetMixer)),
+    "gated_deltanet": Remote(recurrent.GATED_DELTANET, lambda c: recurrent.FlaModel(c, recurrent.GatedDeltaNetMixer)),
+    "gsa": Remote(recurrent.GSA, lambda c: recurrent.FlaModel(c, recurrent.GSAMixer)),
+    "hgrn": Remote(recurrent.HGRN, lambda c: recurrent.FlaModel(c, recurrent.HGRNMixer)),
+    "hgrn, wide": Remote(recurrent.HGRN_WIDE, lambda c: recurrent.FlaModel(c, recurrent.HGRNMixer)),
+    "hgrn2": Remote(recurrent.HGRN2, lambda c: recurrent.FlaModel(c, recurrent.HGRN2Mixer)),
+    "linear_attn": Remote(recurrent.LINEAR_ATTN, lambda c: recurrent.FlaModel(c, recurrent.LinearAttentionMixer)),
+    "linear_attn, hedgehog": Remote(
+        recurrent.HEDGEHOG, lambda c: recurrent.FlaModel(c, recurrent.LinearAttentionMixer)
+    ),
+    "transformer": Remote(recurrent.TRANSFORMER, lambda c: recurrent.FlaModel(c, recurrent.transformer_mixer)),
 }

@@ -1,0 +1,263 @@
+"""Recurrent states of linear attention whose decays are inputs, fixed or absent, and the delta rule in other forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import ClassVar
+
+from paramcount.flow.graph import Data, Size, Weight, make_step
+from paramcount.flow.operation import Array, Form, Pass, Shape, np
+from paramcount.flow.operations.elementwise import sigmoid, softplus
+from paramcount.flow.operations.recurrence import Recurrence
+
+
+@make_step("log sigmoid", phrase="logarithm of the decay: log sigmoid(x) / {divisor:g}")
+def log_decay(x: Array, divisor: float = 1.0) -> Array:
+    """The logarithm of a decay between 0 and 1. `divisor`: brings it close to 0, the decay to 1."""
+    return -softplus(-x) / np.float32(divisor)
+
+
+@make_step("1 − eˣ", phrase="the share that the decay frees")
+def one_minus_exp(x: Array) -> Array:
+    """1 minus a decay, of which x is the logarithm."""
+    return -np.expm1(x)
+
+
+@make_step("−eˣ", phrase="logarithm of the decay")
+def minus_exp(x: Array) -> Array:
+    """The logarithm of a decay exp(−exp(x))."""
+    return -np.exp(x)
+
+
+@make_step("divide by the sum", phrase="divided by the sum of the vector")
+def divide_by_sum(x: Array, least: float = 0.0) -> Array:
+    """Vectors divided by their sum. `least`: is added to the sum."""
+    return np.asarray(x / (x.sum(-1, keepdims=True) + np.float32(least)))
+
+
+class KeyValueState(Recurrence, form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v"), state_in_float32=True):
+    """A state S [heads, d_k, d_v] that fades: S = decay · S + k·vᵀ, y = Sᵀq, q divided by √d_k if it is `scaled`.
+
+    Inputs: q [n, heads, d_k], k [n, groups, d_k], v [n, groups, d_v] and what the decay is made of; groups of heads
+    share k and v.
+    """
+
+    phrase: ClassVar[str] = "recurrent state with a decay, updated per token"
+    heads: Size
+    d_k: Size
+    d_v: Size
+    scaled: bool = True
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, v, *gates = inputs
+        heads = int(self.heads)
+        k, v, *gates = (np.repeat(x, heads // x.shape[1], axis=1) for x in (k, v, *gates))
+        q = q / np.float32(sqrt(q.shape[-1])) if self.scaled else q
+        decays, bonus = self.find_decays(len(q), gates, weights), self.find_bonus(weights)
+        state = run.state.get("state", np.zeros((heads, k.shape[-1], v.shape[-1]), np.float32))
+        y = np.empty(v.shape, np.float32)
+        for t in range(len(q)):
+            update = k[t, :, :, None] * v[t, :, None, :]
+            seen = state if bonus is None else state + bonus * update
+            state = decays[t] * state + update
+            y[t] = (q[t, :, None, :] @ (state if bonus is None else seen))[:, 0]
+        run.state["state"] = state.astype(np.float32)
+        return y
+
+    def find_decays(self, n: int, gates: Sequence[Array], weights: Sequence[Array]) -> Sequence[Array] | Array:
+        """The factors of the state before each token: [n, heads, d_k or 1, 1]."""
+        return np.exp(gates[0]).reshape(n, int(self.heads), -1, 1)
+
+    def find_bonus(self, weights: Sequence[Array]) -> Array | None:
+        """The weight [heads, d_k, 1] with which a token sees itself, before it enters the state; None: as it enters."""
+        return None
+
+
+class GatedState(KeyValueState, name="scan"):
+    """With the logarithm of a decay for each channel of the keys, or for each head. Source: arXiv:2312.06635 §4."""
+
+
+class BonusState(KeyValueState, name="scan"):
+    """The same of RWKV-6, in which a token sees itself with a learned weight u. Weight: u. Source: arXiv:2404.05892."""
+
+    def find_bonus(self, weights: Sequence[Array]) -> Array | None:
+        return weights[-1].reshape(int(self.heads), -1, 1)
+
+
+class LearnedBonusState(BonusState, name="scan"):
+    """RWKV-5: a learned decay exp(−exp(w)) that no token changes. Weights: w, u. Source: arXiv:2404.05892."""
+
+    phrase: ClassVar[str] = "recurrent state with a learned decay, updated per token"
+
+    def find_decays(self, n: int, gates: Sequence[Array], weights: Sequence[Array]) -> Sequence[Array] | Array:
+        return [np.exp(-np.exp(weights[0])).reshape(int(self.heads), -1, 1)] * n
+
+
+class Retention(KeyValueState, name="scan"):
+    """RetNet: head h fades by 1 − 2^(−5 − h). Source: arXiv:2307.08621 §2.1; naive_retention in
+    fla/ops/retention/naive.py of fla-org/flash-linear-attention."""
+
+    phrase: ClassVar[str] = "recurrent state with a fixed decay per head, updated per token"
+
+    def find_decays(self, n: int, gates: Sequence[Array], weights: Sequence[Array]) -> Sequence[Array] | Array:
+        return [(1 - 2.0 ** (-5 - np.arange(int(self.heads)))).astype(np.float32).reshape(-1, 1, 1)] * n
+
+
+class SummedState(KeyValueState, name="scan"):
+    """Without a decay. Source: arXiv:2006.16236 §3.4."""
+
+    phrase: ClassVar[str] = "recurrent state, a sum over all tokens"
+
+    def find_decays(self, n: int, gates: Sequence[Array], weights: Sequence[Array]) -> Sequence[Array] | Array:
+        return np.ones((n, 1, 1, 1), np.float32)
+
+
+class KeySum(Recurrence, name="normalise", form=Form.LINEAR_ATTENTION, state=("heads", "d_k"), state_in_float32=True):
+    """y / (q · Σk / √d_k + 1e-10), where the sum of the keys is over all tokens so far.
+
+    Inputs: y [n, heads, d_v], q [n, heads, d_k], k [n, groups, d_k].
+    """
+
+    phrase: ClassVar[str] = "divided by the query times the sum of the keys"
+    heads: Size
+    d_k: Size
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        y, q, k = inputs
+        k = np.repeat(k, q.shape[1] // k.shape[1], axis=1)
+        sums = np.cumsum(k, axis=0) + run.state.get("keys", np.zeros(k.shape[1:], np.float32))
+        run.state["keys"] = sums[-1].astype(np.float32)
+        return y / ((q * sums).sum(-1, keepdims=True) / np.float32(sqrt(q.shape[-1])) + np.float32(1e-10))
+
+
+class DeltaState(Recurrence, name="delta rule", form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v")):
+    """A state S [heads, d_k, d_v] without a decay: S += β·k·(v − kᵀS)ᵀ; y = Sᵀq / √d_k.
+
+    Inputs: q and k [n, heads, d_k], v [n, heads, d_v], β [n, heads]; β is 1 without it. Source: arXiv:2406.06484 §2.
+    """
+
+    phrase: ClassVar[str] = "recurrent state, updated per token by the delta rule"
+    state_in_float32: ClassVar[bool] = True
+    heads: Size
+    d_k: Size
+    d_v: Size
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, k, v, *rates = inputs
+        beta = rates[0] if rates else np.ones(v.shape[:2], np.float32)
+        state = run.state.get("state", np.zeros((v.shape[1], k.shape[2], v.shape[2]), np.float32))
+        q, y = q / np.float32(sqrt(q.shape[-1])), np.empty(v.shape, np.float32)
+        for t in range(len(v)):
+            change = beta[t, :, None] * (v[t] - (k[t, :, None, :] @ state)[:, 0])
+            state = state + k[t, :, :, None] * change[:, None, :]
+            y[t] = (q[t, :, None, :] @ state)[:, 0]
+        run.state["state"] = state.astype(np.float32)
+        return y
+
+
+class RankOneState(Recurrence, name="delta rule", form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v")):
+    """RWKV-7: S = exp(g)·S + b·(aᵀS)ᵀ + k·vᵀ, all with the state before; y = Sᵀq.
+
+    Inputs: q, g, k [n, heads, d_k], v [n, heads, d_v], a and b [n, heads, d_k]. Source: arXiv:2503.14456 §4.
+    """
+
+    phrase: ClassVar[str] = "recurrent state, updated per token by a generalised delta rule"
+    state_in_float32: ClassVar[bool] = True
+    heads: Size
+    d_k: Size
+    d_v: Size
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, g, k, v, a, b = inputs
+        state = run.state.get("state", np.zeros((v.shape[1], k.shape[2], v.shape[2]), np.float32))
+        decay, y = np.exp(g)[..., None], np.empty(v.shape, np.float32)
+        for t in range(len(v)):
+            removed = b[t, :, :, None] * (a[t, :, None, :] @ state)
+            state = decay[t] * state + removed + k[t, :, :, None] * v[t, :, None, :]
+            y[t] = (q[t, :, None, :] @ state)[:, 0]
+        run.state["state"] = state.astype(np.float32)
+        return y
+
+
+class SlotState(Recurrence, name="slots", form=Form.LINEAR_ATTENTION, state_in_float32=True):
+    """Gated slot attention: slots of keys and values that fade by exp(g) and take in the rest; y = Vᵀ softmax(Kᵀq).
+
+    Inputs: q [n, heads, d_k], k [n, groups, d_k], v [n, groups, d_v], g [n, groups, slots].
+    Source: arXiv:2409.07146 §3.
+    """
+
+    phrase: ClassVar[str] = "memory slots with a decay, updated per token"
+    heads: Size
+    d_k: Size
+    d_v: Size
+    slots: Size
+
+    @property
+    def state_shapes(self) -> tuple[tuple[Size, ...], ...]:
+        return (self.heads, self.d_k, self.slots), (self.heads, self.slots, self.d_v)
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        q, heads = inputs[0], int(self.heads)
+        k, v, g = (np.repeat(x, heads // x.shape[1], axis=1) for x in inputs[1:])
+        sizes = [tuple(int(n) for n in size) for size in self.state_shapes]
+        keys, values = (run.state.get(str(i), np.zeros(size, np.float32)) for i, size in enumerate(sizes))
+        decay, y = np.exp(g), np.empty((len(q), heads, v.shape[-1]), np.float32)
+        for t in range(len(q)):
+            freed = 1 - decay[t]
+            keys = keys * decay[t, :, None, :] + k[t, :, :, None] * freed[:, None, :]
+            values = values * decay[t, :, :, None] + freed[:, :, None] * v[t, :, None, :]
+            scores = (q[t, :, None, :] @ keys)[:, 0]
+            scores = np.exp(scores - scores.max(-1, keepdims=True))
+            y[t] = ((scores / scores.sum(-1, keepdims=True))[:, None, :] @ values)[:, 0]
+        run.state.update({str(i): x.astype(np.float32) for i, x in enumerate((keys, values))})
+        return y
+
+
+class ChannelState(Recurrence, name="scan", form=Form.STATE_SPACE, state=("channels",), state_in_float32=True):
+    """HGRN: h = exp(g)·h + x per channel. Inputs: x and g, [n, channels]. Source: arXiv:2311.04823 §3."""
+
+    phrase: ClassVar[str] = "recurrent state with a decay per channel, updated per token"
+    channels: Size
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x, g), decay = inputs, np.exp(inputs[1])
+        state, y = run.state.get("state", np.zeros(x.shape[1], np.float32)), np.empty(x.shape, np.float32)
+        for t in range(len(g)):
+            y[t] = state = decay[t] * state + x[t]
+        run.state["state"] = state.astype(np.float32)
+        return y
+
+
+class LowerBounds(Recurrence, name="lower bounds", phrase="of the decay in each layer: rising shares"):
+    """The least decay of each channel in each layer, [layers, channels]: a softmax over the layers, summed up to each
+    without the first. Weight: its logits. Source: arXiv:2311.04823 §3.2."""
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (logits,) = weights
+        shares = np.exp(logits - logits.max(0))
+        shares = shares / shares.sum(0)
+        return np.asarray(shares.cumsum(0) - shares[0])
+
+
+class BoundedDecay(Recurrence, name="log decay", phrase="sigmoid(x), above the layer's lower bound"):
+    """log(b + (1 − b)·sigmoid(x)), with the layer's row b of the bounds; the first layer has none.
+
+    Inputs: x [n, channels], bounds [layers, channels].
+    """
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        x, bounds = inputs
+        if run.layer == 0:
+            return -softplus(-x)
+        return np.log(bounds[run.layer] + (1 - bounds[run.layer]) * sigmoid(x))
+
+
+def lower_bounds(x: Data, name: str, n_layers: Size, d: Size) -> Data:
+    """The bounds of all layers, [n_layers, d]. `x`: any data."""
+    return Data(LowerBounds(), (x,), (n_layers, d), (Weight(name, "mixer.forget_gate", (n_layers, d)),))
+
+
+def bounded_log_decay(x: Data, *bounds: Data) -> Data:
+    """The logarithm of a decay between 0 and 1, above the bounds if there are any."""
+    return Data(BoundedDecay(), (x, *bounds), x.shape) if bounds else log_decay(x)
