@@ -50,7 +50,7 @@ def list_wrapped() -> tuple[list[str], list[str]]:
     takes, sets = [], []
     for name in {*INDEX["references"].values(), *INDEX["classes"]}:
         cls: Any = getattr(transformers, name, None)
-        if isinstance(cls, type) and hasattr(cls, "is_backend_compatible"):
+        if hasattr(cls, "is_backend_compatible"):
             if cls.is_backend_compatible():
                 takes.append(name)
             elif cls._can_set_attn_implementation():

@@ -12,7 +12,7 @@ from paramcount.costs.devices import make_device
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.records import CacheRequest
-from paramcount.costs.fit import Deployment
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.loading import load
 from paramcount.zoo import count_model

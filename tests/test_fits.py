@@ -6,11 +6,13 @@ Logged runs are in tests/data/logged, and what each engine says about them in te
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 
 import paramcount as pc
+from paramcount.costs.fit import Probe, find_largest
 from paramcount.costs.requests import find_longest_context
 from tests.batches import in_batches
 from tests.running import Runner
@@ -217,3 +219,33 @@ def test_the_verdict_states_its_margin(
     monkeypatch.setenv("COLUMNS", str(width))
     text = " ".join(run("memory", *line).out.split())
     assert all(part in text for part in lines)
+
+
+@pytest.mark.parametrize("block", [1, 16, 784])
+@pytest.mark.parametrize("per_block", [0, 1, 10**6])
+def test_the_largest_number_that_leaves_something_is_found(block: int, per_block: int) -> None:
+    """What is left falls in steps; whatever is known before, and wherever the search starts."""
+    numbers = random.Random(block + per_block)  # noqa: S311
+    for _ in range(300):
+        limit = numbers.choice([None, 1, 7, 8192, 131_072])
+        most = limit or 10**6
+        last = numbers.choice([0, 1, most, numbers.randrange(most + 1)]) // block * block
+
+        def measure_slack(n: int, last: int = last, most: int = most) -> int:
+            assert 1 <= n <= most
+            blocks = (last - n) // block
+            return blocks * per_block + (0 if blocks >= 0 else -1)
+
+        tried = numbers.randrange(1, most + 1)
+        known = numbers.choice([None, Probe(tried, measure_slack(tried))])
+        expected = None if limit is None and last == most else last
+        assert find_largest(measure_slack, limit, most, numbers.randrange(-2, 2 * most), known) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "names_memory"), [("memory", True), ("plan", False), ("flops", False), ("training", True)]
+)
+def test_an_unknown_gpu_names_what_else_the_command_takes(run: Runner, command: str, names_memory: bool) -> None:
+    code, _, err = run(command, "gpt2-small", "--gpu", "h1000")
+    assert code == 2
+    assert ("or --memory with a size" in err) == names_memory

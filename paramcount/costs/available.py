@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.engines.records import Allocation
-from paramcount.costs.fit import LONGEST_CONTEXT, Deployment, find_largest
+from paramcount.costs.fit import LONGEST_CONTEXT, find_largest
 
 
 class AvailableCache(NamedTuple):
@@ -37,8 +38,8 @@ def measure_available(deployment: Deployment, available_bytes: int) -> Available
         asked = deployment.change(context=context, batch=1).request._replace(tp=deployment.parallel.tp)
         return [engine.allocate(groups, asked) for groups in stages]
 
-    def is_possible(context: int) -> bool:
-        return all(one.total_bytes <= available_bytes for one in allocate(context))
+    def measure_slack(context: int) -> int:
+        return available_bytes - max(one.total_bytes for one in allocate(context))
 
     one = allocate(request.context)
     needed = max(allocation.total_bytes - allocation.shared_bytes for allocation in one)
@@ -48,6 +49,6 @@ def measure_available(deployment: Deployment, available_bytes: int) -> Available
         min(engine.count_tokens(groups, request, available_bytes) for groups in stages),
         usable / needed if needed else 0.0,
         needed,
-        find_largest(is_possible, deployment.limit, LONGEST_CONTEXT),
+        find_largest(measure_slack, deployment.limit, LONGEST_CONTEXT),
         engine.describe_available(stages[0], request, available_bytes),
     )

@@ -99,7 +99,7 @@ def make_device(
         name = f"{format_bytes(size)} device"
         return 1, Device(name, size, overhead_bytes, utilization, ram_bytes=ram_bytes)
     number, name = parse_devices(gpu, where="gpu")
-    found = find_gpu(name)
+    found = find_gpu(name, ", or --memory with a size")
     device = Device(found.name, found.memory_bytes, overhead_bytes, utilization, ram_bytes=ram_bytes)
     return number, device._replace(is_gpu=True, note=found.note)
 

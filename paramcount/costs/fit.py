@@ -2,120 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
-from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE, Device, judge
+from paramcount.costs.deployment import Deployment, Measured
+from paramcount.costs.devices import FITS
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Engine
-from paramcount.costs.engines.records import CacheRequest, Share
-from paramcount.costs.sharding import (
-    Parallelism,
-    ShardShape,
-    select_layers,
-    split_stacks,
-)
-from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.costs.engines.records import Share
+from paramcount.costs.sharding import Parallelism
 from paramcount.counting.results import to_plain
 from paramcount.errors import ParamcountError
-from paramcount.zoo import Model
 
-SEVERITY = (FITS, TOO_CLOSE, DOES_NOT_FIT)
 LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6  # that are tried
-
-
-class Deployment(NamedTuple):
-    """Everything that decides how much memory a model takes on each device."""
-
-    model: Model
-    rows: Sequence[StoredTensor]
-    caches: Sequence[LayerCaches]
-    shape: ShardShape
-    engine: Engine
-    request: CacheRequest
-    device: Device
-    parallel: Parallelism = Parallelism()
-    limit: int | None = None  # the most tokens that the model takes; None if unknown
-    source_is_context: bool = False  # whether the encoder input is as long as the context
-
-    def change(self, *, context: int | None = None, batch: int | None = None) -> Deployment:
-        """The same with another context or batch size."""
-        request = self.request._replace(context=context or self.request.context, batch=batch or self.request.batch)
-        return self._replace(request=request._replace(source=request.context) if self.source_is_context else request)
-
-    def measure(self) -> tuple[Share, ...]:
-        """The share of one device of each kind, GPUs first; of the CPU if something lies there."""
-        return self.engine.measure(self)
-
-    def find_budget(self, share: Share) -> int | None:
-        """Bytes that may lie on the device of a share; None: no limit."""
-        return self.device.ram_bytes if share.device is None else self.device.budget_bytes
-
-    def judge(self, share: Share) -> str:
-        """One of VERDICTS for one device."""
-        budget, limit = self.find_budget(share), self.engine.find_cache_limit(self.request)
-        if limit is not None and share.kv_cache_bytes + share.state_bytes > limit:
-            return DOES_NOT_FIT
-        return FITS if budget is None else judge(share.total_bytes, share.overhead, budget)
-
-    def find_fullest(self) -> Share:
-        """The share that leaves the least of the memory of its device."""
-        limited = [(budget, share) for share in self.measure() if (budget := self.find_budget(share)) is not None]
-        return min(limited, key=lambda pair: pair[0] - pair[1].total_bytes - pair[1].overhead.most)[1]
-
-    def count_tokens(self) -> int:
-        """The tokens that the KV cache can hold, in sequences of the context; of the stage that holds the fewest."""
-        request = self.request._replace(tp=self.parallel.tp)
-        counts = (
-            self.engine.count_tokens(groups, request, self.find_room(share))
-            for groups, share in zip(self.engine.list_groups(self), self.measure())
-            if share.device is not None and any(not group.is_state for group in groups)
-        )
-        return min(counts, default=0)
-
-    def find_room(self, share: Share) -> int:
-        """Bytes that weights and overhead leave to cache and state on a device; negative if they are short."""
-        if (limit := self.engine.find_cache_limit(self.request)) is not None:
-            return limit
-        return self.device.budget_bytes - share.weights_bytes - share.overhead.usual
-
-    def list_stages(self) -> list[tuple[CacheGroup, ...]]:
-        stages = []
-        for i, layers in enumerate(split_stacks(self.shape.n_layers, self.parallel.pp)):
-            outside = [group for repeat, groups in self.caches for group in groups if repeat is None and i == 0]
-            stages.append(merge_groups([*outside, *select_layers(self.caches, layers)]))
-        return stages
-
-    def find_free(self) -> int:
-        """Bytes that are left on the fullest device, or in a cache of given bytes; negative if they are short."""
-        fullest, limit = self.find_fullest(), self.engine.find_cache_limit(self.request)
-        free = (self.find_budget(fullest) or 0) - fullest.total_bytes - fullest.overhead.usual
-        return free if limit is None else min(free, limit - fullest.kv_cache_bytes - fullest.state_bytes)
-
-    def find_longest_context(self) -> int | None:
-        """The longest context that fits, at most `limit`; 0 if none does; None if there is no limit."""
-        guess = self.guess_largest(self.request.context)
-        return find_largest(lambda n: self.change(context=n).holds(), self.limit, LONGEST_CONTEXT, guess)
-
-    def find_largest_batch(self) -> int | None:
-        """The largest batch that fits; 0 if none does; None if there is no limit."""
-        guess = self.guess_largest(self.request.batch)
-        return find_largest(lambda n: self.change(batch=n).holds(), None, LARGEST_BATCH, guess)
-
-    def guess_largest(self, current: int) -> int:
-        """About the largest context or batch that fits, if cache and state grow in proportion to it."""
-        guesses = [LARGEST_BATCH]
-        for share in self.measure():
-            cached, budget = share.kv_cache_bytes + share.state_bytes, self.find_budget(share)
-            if cached and budget is not None:
-                guesses.append((budget - share.weights_bytes - share.overhead.most) * current // cached)
-        return min(guesses)
-
-    def holds(self) -> bool:
-        """Whether it fits for certain."""
-        return all(self.judge(share) == FITS for share in self.measure())
 
 
 class Suggestion(NamedTuple):
@@ -191,13 +90,15 @@ def measure_fit(deployment: Deployment) -> Fit:
     """
     parallel = deployment.parallel
     deployment.engine.check_parallelism(deployment.shape, parallel)
-    device, shares, fullest = deployment.device, deployment.measure(), deployment.find_fullest()
+    device, measured = deployment.device, deployment.measure()
+    fullest = measured.fullest
     is_ram = fullest.device is None
-    memory, budget = device.memory_bytes, deployment.find_budget(fullest) or 0
+    memory, budget = device.memory_bytes, measured.find_budget(fullest) or 0
     needed, overhead = fullest.total_bytes, fullest.overhead
-    fewest = find_fewest(deployment)
+    is_one = measured.verdict == FITS and parallel == next(deployment.engine.list_parallelisms())
+    fewest = parallel if is_one else find_fewest(deployment)
     return Fit(
-        verdict=max(map(deployment.judge, shares), key=SEVERITY.index),
+        verdict=measured.verdict,
         device=device.name,
         devices=parallel.devices,
         parallelism=parallel.describe(),
@@ -207,13 +108,13 @@ def measure_fit(deployment: Deployment) -> Fit:
         margin_bytes=overhead.most - overhead.usual,
         utilization=1.0 if device.utilization is None or is_ram else device.utilization,
         needed_bytes=needed + overhead.usual,
-        free_bytes=deployment.find_free(),
-        longest_context=deployment.find_longest_context(),
-        largest_batch=deployment.find_largest_batch(),
-        kv_tokens=deployment.count_tokens(),
+        free_bytes=measured.free_bytes,
+        longest_context=find_longest_context(measured),
+        largest_batch=find_largest_batch(measured),
+        kv_tokens=measured.count_tokens(),
         fewest_devices=fewest.devices if fewest else None,
         fewest_parallelism=fewest.describe() if fewest else "",
-        shares=shares,
+        shares=measured.shares,
         fullest=fullest,
         most_devices=deployment.engine.most_devices,
         ram_bytes=device.ram_bytes,
@@ -221,24 +122,71 @@ def measure_fit(deployment: Deployment) -> Fit:
     )
 
 
-def find_largest(is_possible: Callable[[int], bool], limit: int | None, most: int, guess: int = 2) -> int | None:
-    """The largest number up to the limit that is possible, if no larger number than an impossible one is; 0 if not even
-    1 is; None if there is no limit and `most` is possible. `guess`: a number that may be near."""
-    if not is_possible(1):
-        return 0
+def find_longest_context(measured: Measured) -> int | None:
+    """The longest context that fits, at most the limit; 0 if none does; None if there is no limit."""
+    deployment, n = measured.deployment, measured.deployment.request.context
+    known = Probe(n, measured.slack_bytes)
+    return find_largest(
+        lambda n: deployment.change(context=n).measure().slack_bytes,
+        deployment.limit, LONGEST_CONTEXT, measured.guess_largest(n), known,
+    )  # fmt: skip
+
+
+def find_largest_batch(measured: Measured) -> int | None:
+    """The largest batch that fits; 0 if none does; None if there is no limit."""
+    deployment, n = measured.deployment, measured.deployment.request.batch
+    known = Probe(n, measured.slack_bytes)
+    return find_largest(
+        lambda n: deployment.change(batch=n).measure().slack_bytes,
+        None,
+        LARGEST_BATCH,
+        measured.guess_largest(n),
+        known,
+    )
+
+
+class Probe(NamedTuple):
+    """A number that was tried."""
+
+    n: int
+    slack: int  # what is left; less than nothing if it is too large
+
+
+def find_largest(
+    measure_slack: Callable[[int], int], limit: int | None, most: int, guess: int = 2, known: Probe | None = None
+) -> int | None:
+    """The largest number up to the limit that leaves something, if no larger number than one that does not; 0 if not
+    even 1 does; None if there is no limit and `most` does. `guess`: a number that may be near; `known`: one that was
+    tried.
+
+    What is left falls nearly in proportion to the number, so the next one to try is found on a line through two others.
+    """
     last = limit or most
-    low, high, n = 1, last + 1, min(max(guess, 2), last)
-    step = max(1, n // 256)
-    while high - low > 1 and low < n < high:
-        if is_possible(n):
-            low, n = n, min(n + step, last) if high > last else high
-        else:
-            high, n = n, max(n - step, 2) if low == 1 else low
-        step *= 4
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_possible(middle) else (low, middle)
-    return None if limit is None and low == most else low
+    before, low, high = Probe(0, 0), Probe(0, 0), Probe(last + 1, 0)
+    tried = known if known and known.n <= last else None
+    bisects = False
+    while True:
+        if tried and tried.slack >= 0:
+            before, low = low, tried
+        elif tried:
+            high = tried
+        if high.n - low.n <= 1:
+            return None if limit is None and low.n == most else low.n
+        n = (low.n + high.n) // 2 if bisects else choose_next(before, low, high, guess)
+        n = min(max(n, low.n + 1), high.n - 1)
+        tried = Probe(n, measure_slack(n))
+        rest = high.n - n if tried.slack >= 0 else n - low.n
+        bisects = not bisects and high.slack < 0 and 2 * rest > high.n - low.n
+
+
+def choose_next(before: Probe, low: Probe, high: Probe, guess: int) -> int:
+    """The number to try next: of those that were tried, `low` is the largest that leaves something, after `before`."""
+    if high.slack < 0 and low.n:
+        return low.n + (high.n - low.n) * low.slack // (low.slack - high.slack)
+    if before.n and before.slack > low.slack:  # a little more, which is probably too large
+        n = low.n + (low.n - before.n) * low.slack // (before.slack - low.slack)
+        return n + n // 256 + 1
+    return guess if low.n < guess < high.n else low.n if high.slack < 0 else high.n
 
 
 def find_fewest(deployment: Deployment) -> Parallelism | None:

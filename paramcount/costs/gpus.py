@@ -90,9 +90,9 @@ def index_gpus() -> Mapping[str, Gpu]:
     return {normalize(name): gpu for gpu in list_gpus() for name in (*gpu.aliases, gpu.name)}
 
 
-def find_gpu(text: object) -> Gpu:
+def find_gpu(text: object, otherwise: str = "") -> Gpu:
     """The accelerator with this name, whatever its case and punctuation; an Apple chip with the memory that is named,
-    such as "m4-max-64gb", otherwise with the most that it is sold with.
+    such as "m4-max-64gb", otherwise with the most that it is sold with. `otherwise`: what may stand in its place.
 
     Raises: ParamcountError for an unknown name, with the nearest ones.
     """
@@ -104,7 +104,7 @@ def find_gpu(text: object) -> Gpu:
     if sized := find_sized(key, names):
         return resize(*sized)
     nearest = dict.fromkeys(names[name].name for name in find_nearest(key, names))
-    expected = "a name from `paramcount docs gpus`, or --memory with a size"
+    expected = f"a name from `paramcount docs gpus`{otherwise}"
     raise ParamcountError(f"= {describe_value(text)}", where="gpu", expected=expected, nearest=nearest)
 
 

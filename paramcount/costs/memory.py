@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from paramcount.costs.available import AvailableCache, measure_available
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.devices import DOES_NOT_FIT, NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.records import CacheRequest, Option
-from paramcount.costs.fit import Deployment, Fit, measure_fit
+from paramcount.costs.fit import Fit, measure_fit
 from paramcount.costs.requests import (
     find_engine,
     find_longest_context,

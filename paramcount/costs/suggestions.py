@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.dtypes import parse_kv_dtype
-from paramcount.costs.fit import Deployment, Fit, Suggestion, find_fewest
+from paramcount.costs.fit import Fit, Suggestion, find_fewest, find_longest_context
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError
 
@@ -31,8 +32,8 @@ def list_suggestions(fit: Fit, deployment: Deployment, store: Store, *, is_gguf:
     if fit.fits:
         if not kv_dtype or fit.longest_context in (None, deployment.limit):
             return ()
-        smaller = change(deployment, {"kv_dtype": kv_dtype}, store)
-        return (Suggestion({"kv_dtype": kv_dtype}, smaller.find_free(), smaller.find_longest_context()),)
+        smaller = change(deployment, {"kv_dtype": kv_dtype}, store).measure()
+        return (Suggestion({"kv_dtype": kv_dtype}, smaller.free_bytes, find_longest_context(smaller)),)
     candidates = list_candidates(fit, deployment.request.batch, deployment.request.context, kv_dtype, dtypes)
     found = [suggestion for options in candidates if (suggestion := attempt(deployment, options, store))]
     if not found:
@@ -68,10 +69,10 @@ def combine(batch: int, kv_dtype: str, dtypes: Sequence[str]) -> Iterator[dict[s
 
 def attempt(deployment: Deployment, options: Mapping[str, object], store: Store) -> Suggestion | None:
     try:
-        changed = change(deployment, options, store)
+        changed = change(deployment, options, store).measure()
     except ParamcountError:  # llama.cpp does not support the model
         return None
-    return Suggestion(options, changed.find_free()) if changed.holds() else None
+    return Suggestion(options, changed.free_bytes) if changed.slack_bytes >= 0 else None
 
 
 def change(deployment: Deployment, options: Mapping[str, Any], store: Store) -> Deployment:
@@ -94,4 +95,4 @@ def suggest_devices(deployment: Deployment) -> Iterator[Suggestion]:
         options["ep"] = 1
     if deployment.device.is_gpu:
         options = {"gpu": f"{fewest.devices}x{deployment.device.name}", **options}
-    yield Suggestion(options, deployment._replace(parallel=fewest).find_free())
+    yield Suggestion(options, deployment._replace(parallel=fewest).measure().free_bytes)

@@ -24,7 +24,7 @@ from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.formats.weights import get_label, list_padded_labels
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
     from paramcount.zoo import Model
 
 BF16, F32 = parse_kv_dtype("bf16"), parse_kv_dtype("f32")

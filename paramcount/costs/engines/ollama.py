@@ -22,7 +22,7 @@ from paramcount.costs.engines.records import CacheRequest
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 GIB = 2**30
 MINIMUM_MEMORY = 457 * MIB  # that stays free on each GPU; 512 MiB on Metal

@@ -55,9 +55,14 @@ class Share(NamedTuple):
     extras: tuple[str, ...] = ()  # what lies there besides the layers, such as "token embedding"
 
     @property
+    def cache_bytes(self) -> int:
+        """Bytes of cache and state."""
+        return self.kv_cache_bytes + self.state_bytes
+
+    @property
     def total_bytes(self) -> int:
         """Bytes without the overhead."""
-        return self.weights_bytes + self.kv_cache_bytes + self.state_bytes
+        return self.weights_bytes + self.cache_bytes
 
 
 class Support(NamedTuple):

@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import cache
 
 from paramcount.costs.caches import list_cache_groups, list_layer_caches
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, check_size, list_device_notes, make_device
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines.engine import MOST_DEVICES
-from paramcount.costs.fit import Deployment, Fit, Suggestion, measure_fit
+from paramcount.costs.fit import Fit, Suggestion, measure_fit
 from paramcount.costs.gpus import Gpu, find_gpu, list_gpus, parse_devices
 from paramcount.costs.memory import choose_format, store_model
 from paramcount.costs.plan.choices import (
@@ -172,7 +173,7 @@ def describe_plan(subject: Subject, variants: list[ServingVariant], placements: 
     notes: list[str] = []
     passes = None
     try:
-        passes = trace_passes(model, request)
+        passes = trace_passes(model, request.context, request.source)
     except ParamcountError as error:
         notes.append(f"no bounds of the speed: {error}")
     reads = {variant.number: sum_reads(variant.rows, passes) for variant in variants} if passes else {}

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from paramcount.costs.deployment import SEVERITY, Deployment
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
 from paramcount.costs.engines.engine import MOST_DEVICES, WITHIN_NODE
-from paramcount.costs.fit import SEVERITY, Deployment
 from paramcount.costs.gpus import Gpu
 from paramcount.costs.sharding import Parallelism
 from paramcount.counting.quantisation.storage import StoredTensor
@@ -86,7 +86,8 @@ def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[Placed
     first = {candidate.variant: candidate.deployment for candidate in candidates}
     layouts = {variant: list_layouts(it) for variant, it in first.items()}
     following = {variant: next(choices, None) for variant, choices in layouts.items()}
-    left = {i: PlacedCandidate(candidate, Parallelism(), DOES_NOT_FIT) for i, candidate in enumerate(candidates)}
+    ordered = candidates if limit is None else sorted(candidates, key=lambda candidate: candidate.gpu.memory_bytes)
+    left = {i: PlacedCandidate(candidate, Parallelism(), DOES_NOT_FIT) for i, candidate in enumerate(ordered)}
     placed: list[PlacedCandidate] = []
     while left and (limit is None or len(placed) < limit):
         devices = min((parallel.devices for parallel in following.values() if parallel), default=None)
@@ -94,13 +95,15 @@ def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[Placed
             break
         needs: dict[int, int] = {}
         for i, before in list(left.items()):
-            candidate = candidates[i]
+            candidate = ordered[i]
             parallel = following[candidate.variant]
             if parallel is None or parallel.devices != devices or devices > candidate.most:
                 continue
             left[i] = after = try_layout(candidate, parallel, before, needs)
             if after.verdict == FITS:
                 placed.append(left.pop(i))
+                if len(placed) == limit:  # all others have more memory or are more devices
+                    break
         for variant, parallel in following.items():
             if parallel and parallel.devices == devices:
                 following[variant] = next(layouts[variant], None)
@@ -115,9 +118,9 @@ def try_layout(
     deployment = candidate.deployment._replace(parallel=parallel)
     verdict = DOES_NOT_FIT
     if needs.get(candidate.variant, 0) <= deployment.device.memory_bytes:
-        shares = deployment.measure()
-        needs[candidate.variant] = max(share.total_bytes for share in shares if share.device is not None)
-        verdict = max(map(deployment.judge, shares), key=SEVERITY.index)
+        measured = deployment.measure()
+        needs[candidate.variant] = max(share.total_bytes for share in measured.shares if share.device is not None)
+        verdict = measured.verdict
     too_close = before.too_close or (parallel if verdict == TOO_CLOSE else None)
     one_machine = before.one_machine or (before.parallel if parallel.devices > WITHIN_NODE else None)
     return PlacedCandidate(candidate, parallel, verdict, too_close, one_machine)

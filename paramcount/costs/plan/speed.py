@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.costs.absorption import absorb_up_projections, count_visible_pairs
@@ -49,10 +50,13 @@ class Speed(NamedTuple):
     rate_dtype: str | None  # in which values are multiplied; None if the data sheet states no rate
 
 
-def trace_passes(model: Model, request: CacheRequest) -> Passes:
-    """Raises: ParamcountError for a context that the model cannot process."""
-    context = request.context
-    source = (request.source or context) if has_encoder_input(model) else None
+@lru_cache(maxsize=4)
+def trace_passes(model: Model, context: int, source: int | None) -> Passes:
+    """`source`: encoder input length, if it is not the context.
+
+    Raises: ParamcountError for a context that the model cannot process.
+    """
+    source = (source or context) if has_encoder_input(model) else None
     prompt = trace_model(model, TraceOptions(context, source=source))
     step = None
     if prompt.cache and decodes_tokens(model):

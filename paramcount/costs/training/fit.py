@@ -48,8 +48,10 @@ def fit_training(setup: Setup, device: Device, find_share: Callable[[Setup], Tra
     share = find_share(setup)
     overhead = estimate_overhead(setup, share, device)
 
-    def fits(batch: int) -> bool:
-        return judge_training(setup, find_share(setup._replace(batch=batch)), device) == FITS
+    def measure_slack(batch: int) -> int:
+        changed = setup._replace(batch=batch)
+        larger = find_share(changed)
+        return device.budget_bytes - larger.total_bytes - estimate_overhead(changed, larger, device).most
 
     fit = TrainingFit(
         verdict=judge_training(setup, share, device),
@@ -62,7 +64,7 @@ def fit_training(setup: Setup, device: Device, find_share: Callable[[Setup], Tra
         gathered_bytes=count_gathered(setup, share),
         needed_bytes=share.total_bytes + overhead.usual,
         free_bytes=device.usable_bytes - share.total_bytes,
-        largest_batch=find_largest(fits, None, LARGEST_BATCH),
+        largest_batch=find_largest(measure_slack, None, LARGEST_BATCH),
     )
     return fit if fit.fits else fit._replace(suggestions=list_suggestions(setup, device, find_share))
 

@@ -36,7 +36,7 @@ from paramcount.errors import ParamcountError, count_noun, describe_value
 from paramcount.zoo import count_model
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
     from paramcount.zoo import Model
 
 MOST_GPUS = 16  # GGML_CUDA_MAX_DEVICES

@@ -16,7 +16,7 @@ from paramcount.errors import ParamcountError
 from paramcount.zoo import Model, count_model
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 MIB = 2**20
 PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES

@@ -29,7 +29,7 @@ from paramcount.errors import ParamcountError
 from paramcount.output.numbers import format_bytes
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
     from paramcount.zoo import Model
 
 SPECULATIVE = ("none", "EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "DFLASH")

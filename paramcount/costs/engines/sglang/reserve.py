@@ -15,7 +15,7 @@ from paramcount.costs.sharding import compute_once, find_decoder
 from paramcount.formats.weights import list_padded_labels
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 MIB, GIB = 2**20, 2**30
 

@@ -16,7 +16,7 @@ from paramcount.costs.devices import Overhead
 from paramcount.costs.sharding import compute_once, find_decoder
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 GIB = 2**30
 # A CUDA context with the kernels that a model loads: what the logged peaks have more than weights, cache and

@@ -36,7 +36,7 @@ from paramcount.costs.engines.transformers.placement import (
 from paramcount.costs.sharding import Parallelism, select_layers
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 
 MOST_GPUS = 16  # over which layers are divided

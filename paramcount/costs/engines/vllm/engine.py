@@ -29,7 +29,7 @@ from paramcount.costs.sharding import compute_once
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
     from paramcount.zoo import Model
 
 
@@ -141,9 +141,10 @@ class Vllm(Engine):
         """What keeps the engine from starting although everything fits."""
         options = complete_options(deployment.request)
         request = deployment.request._replace(tp=deployment.parallel.tp)
-        for groups, share in zip(deployment.list_stages(), deployment.measure()):
+        measured = deployment.measure()
+        for groups, share in zip(deployment.list_stages(), measured.shares):
             pool = self.plan_pool(groups, request)
-            room = deployment.find_room(share)
+            room = measured.find_room(share)
             if pool is not None and (found := describe_refusal(pool, max(0, room) // pool.block_bytes, options)):
                 return tuple(found)
         return ()

@@ -30,7 +30,7 @@ from paramcount.formats.packing import Packing
 from paramcount.zoo import Model, count_model
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 MIB = 2**20
 LARGE, SPLIT_ABOVE, SMALL = 10 * MIB, MIB, 512  # bytes: what is rounded to 2 MiB, what is split off, the unit

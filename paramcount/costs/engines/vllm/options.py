@@ -6,11 +6,11 @@ Source: vLLM 0.33.0, engine/arg_utils.py (get_batch_defaults), config/cache.py, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from paramcount.costs.devices import Device
     from paramcount.costs.engines.records import CacheRequest
 
 GIB = 2**30
@@ -84,23 +84,30 @@ def complete_options(request: CacheRequest) -> VllmOptions:
 
     Without a GPU the choice is that for H100 and the like.
     """
-    options = VllmOptions(**request.options)
-    if options.minor <= LAST_WITHOUT_CACHED_STATES and "enable_prefix_caching" not in request.options:
+    device = request.device
+    gpu = (device.memory_bytes, device.name.lower()) if device else (80 * GIB, "")
+    return complete(tuple(request.options.items()), request.context, *gpu)
+
+
+@lru_cache(maxsize=1024)
+def complete(given: tuple[tuple[str, Any], ...], context: int, memory_bytes: int, gpu: str) -> VllmOptions:
+    """All options for a context and a GPU, whose name is in lower case."""
+    options = VllmOptions(**dict(given))
+    named = {name for name, _ in given}
+    if options.minor <= LAST_WITHOUT_CACHED_STATES and "enable_prefix_caching" not in named:
         options = options._replace(
             mamba_cache_mode={"auto": "none"}.get(options.mamba_cache_mode, options.mamba_cache_mode)
         )
-    tokens, sequences = choose_batch(request.device)
+    tokens, sequences = choose_batch(memory_bytes, gpu)
     if options.minor < FIRST_V1:  # whole prompts, in chunks if they are long
-        tokens, sequences = 2048 if request.context > CHUNKED else max(request.context, 2048), 256
+        tokens, sequences = 2048 if context > CHUNKED else max(context, 2048), 256
     sequences = options.max_num_seqs or sequences
-    tokens = options.max_num_batched_tokens or min(tokens, sequences * request.context)
+    tokens = options.max_num_batched_tokens or min(tokens, sequences * context)
     return options._replace(max_num_batched_tokens=tokens, max_num_seqs=min(sequences, tokens))
 
 
-def choose_batch(device: Device | None) -> tuple[int, int]:
+def choose_batch(memory: int, name: str) -> tuple[int, int]:
     """(max_num_batched_tokens, max_num_seqs) of `vllm serve` for a GPU."""
-    memory = device.memory_bytes if device else 80 * GIB
-    name = device.name.lower() if device else ""
     if memory >= 160 * GIB:
         return 16_384, 1024
     if memory >= 70 * GIB and "a100" not in name and "gb10" not in name:

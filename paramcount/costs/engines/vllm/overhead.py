@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from paramcount.costs.devices import Overhead
 from paramcount.costs.engines.vllm.activations import count_sampler, measure_forward
 from paramcount.costs.engines.vllm.options import VllmOptions, complete_options
+from paramcount.costs.sharding import compute_once
 
 if TYPE_CHECKING:
-    from paramcount.costs.fit import Deployment
+    from paramcount.costs.deployment import Deployment
 
 MIB, GIB = 2**20, 2**30
 # {up to so many GPUs: (least, usual, most) MiB that CUDA libraries and NCCL take on each}
@@ -92,7 +93,8 @@ def measure_graphs(deployment: Deployment, options: VllmOptions) -> tuple[int, i
     low, middle, high = GRAPH_PER_LAYER
     shares = (low, middle, MOST_PER_RARE_LAYER if is_rare else high)
     least, usual, most = (round(max(1.0, share * layers) * n * MIB) for share in shares)
-    has_encoder = any(row.tensor.part == "vision" for row in deployment.rows)
+    rows = deployment.rows
+    has_encoder = compute_once(rows, "vision", lambda: any(row.tensor.part == "vision" for row in rows))
     return least, usual, most + (FIRST_GRAPHS * MIB if has_encoder else 0)
 
 
