@@ -16,7 +16,7 @@ from paramcount.execution.evaluate import Evaluation, Observer, Value, Weights, 
 from paramcount.execution.inputs import check_inputs, omit_missing
 from paramcount.execution.memory import check_memory, estimate_memory
 from paramcount.execution.weights import StoredWeights, open_weights
-from paramcount.flow import Data, Fourier, Hide
+from paramcount.flow import Data, Fourier, Hide, Input
 from paramcount.flow.caches import find_attentions
 from paramcount.flow.operation import Array, Unknown
 from paramcount.flow.positions import count_positions
@@ -83,15 +83,23 @@ WITH_TOKENS = ("tokens", "words and entities")  # rows among which those of the 
 
 
 def sees_later_tokens(out: Data, *, cached: bool = True) -> bool:
-    """Whether tokens attend to later ones of the same pass, as in an encoder. `cached`: count attention that keeps its
-    keys, too, with which tokens may follow those of a prompt."""
+    """Whether tokens attend to later ones of the same pass, as in an encoder, so that a text is not continued. Nor is
+    it if no attention keeps anything of it, or if there are no tokens. `cached`: count attention that keeps its keys,
+    too, with which tokens may follow those of a prompt.
+    """
     steps = list_steps(out)
-    return any(isinstance(data.operation, Fourier) for data, *_ in steps) or any(
-        not attention.mask.is_causal
-        and (cached or not attention.caches)
-        and (attention.q.shape[0] in WITH_TOKENS or isinstance(attention.q.shape[0], int))
-        and attention.k.shape[0] in (*WITH_TOKENS, "blocks")
+    if not any(isinstance(data.operation, Input) and data.operation.what == "tokens" for data, *_ in steps):
+        return True
+    attentions = [
+        attention
         for attention in find_attentions(steps).values()
+        if (attention.q.shape[0] in WITH_TOKENS or isinstance(attention.q.shape[0], int))
+        and attention.k.shape[0] in (*WITH_TOKENS, "blocks")
+    ]
+    return (
+        any(isinstance(data.operation, Fourier) for data, *_ in steps)
+        or any(not attention.mask.is_causal and (cached or not attention.caches) for attention in attentions)
+        or bool(attentions and not any(attention.caches for attention in attentions))
     )
 
 

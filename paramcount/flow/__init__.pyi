@@ -97,6 +97,8 @@ from paramcount.flow.operations.choosing import choose_tokens as choose_tokens
 from paramcount.flow.operations.choosing import choose_blocks as choose_blocks
 from paramcount.flow.operations.choosing import choose_tokens_of_blocks as choose_tokens_of_blocks
 from paramcount.flow.operations.choosing import choose_blocks_of_keys as choose_blocks_of_keys
+from paramcount.flow.operations.contrast import Similarity as Similarity
+from paramcount.flow.operations.contrast import similarity as similarity
 from paramcount.flow.operations.convolutions import Convolution as Convolution
 from paramcount.flow.operations.convolutions import mix_channels as mix_channels
 from paramcount.flow.operations.convolutions import add_kernel_bias as add_kernel_bias

@@ -105,6 +105,10 @@ def rename_sections(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for old, new in renamed.items():
         if document.get(new) is None and document.get(old) is not None:
             document = {**document, new: document[old]}
+    replaced: Mapping[str, str] = get_own(document.get("model_type"), "replaced_sections") or {}
+    for old, new in replaced.items():
+        if document.get(old) is not None:
+            document = {**{key: value for key, value in document.items() if key != old}, new: document[old]}
     return document
 
 

@@ -57,6 +57,7 @@ from paramcount.parts.classic import first_pooled as first_pooled
 from paramcount.parts import clip as clip
 from paramcount.parts.clip import CLIP as CLIP
 from paramcount.parts.clip import ClipVision as ClipVision
+from paramcount.parts.clip import ClipText as ClipText
 from paramcount.parts import code2wav as code2wav
 from paramcount.parts.code2wav import WIDTH as WIDTH
 from paramcount.parts.code2wav import DILATIONS as DILATIONS
@@ -80,6 +81,14 @@ from paramcount.parts.conformer import read_left_chunks as read_left_chunks
 from paramcount.parts.conformer import SpeechEncoder as SpeechEncoder
 from paramcount.parts.conformer import RelativeSpeechEncoder as RelativeSpeechEncoder
 from paramcount.parts.conformer import CausalSpeechEncoder as CausalSpeechEncoder
+from paramcount.parts import contrast as contrast
+from paramcount.parts.contrast import has_patches as has_patches
+from paramcount.parts.contrast import ImageAndText as ImageAndText
+from paramcount.parts.contrast import encode_image as encode_image
+from paramcount.parts.contrast import encode_text as encode_text
+from paramcount.parts.contrast import project_apart as project_apart
+from paramcount.parts.contrast import ImageAlone as ImageAlone
+from paramcount.parts.contrast import TextAlone as TextAlone
 from paramcount.parts import decoder as decoder
 from paramcount.parts.decoder import Kinds as Kinds
 from paramcount.parts.decoder import Decoder as Decoder

@@ -1,11 +1,13 @@
-"""CLIP's vision encoder: patches after a class token, learned positions, layers of full attention.
+"""CLIP's vision encoder: patches after a class token, learned positions, layers of full attention. Its text encoder
+has the same layers, whose tokens see no later ones.
 
-One norm stands before the layers and one after. Source: arXiv:2103.00020, section 2.4; CLIPVisionModel of the
-reference.
+In the vision encoder, one norm stands before the layers and one after. Source: arXiv:2103.00020, section 2.4;
+CLIPVisionModel and CLIPTextModel of the reference.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from paramcount import flow as ops
@@ -39,3 +41,23 @@ class ClipVision(parts.PatchVision):
         x = ops.class_token(x, "embeddings.class_embedding")
         x = ops.add_positions(x, "embeddings.position_embedding.weight", c.n_patches + 1, c.d_model)
         return c.norm(x, "pre_layrnorm")  # spelled so
+
+
+class ClipText(parts.VisionEncoder):
+    """Of texts, whose last token is the one that ends them."""
+
+    config_class = "CLIPTextConfig"
+    section: ClassVar[str | None] = "text_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)
+
+    vocab_size: sizes.Positive = sizes.hf()
+    n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
+
+    def forward(c, tokens: Data) -> Data:
+        """Token ids to vectors [n, d_model]."""
+        x = ops.lookup(tokens, "embeddings.token_embedding.weight", "embedding", c.vocab_size, c.d_model)
+        x = x + ops.lookup_position(tokens, "embeddings.position_embedding.weight", c.n_positions, c.d_model)
+        return c.norm(c.encode(x), "final_layer_norm")
+
+    def layer(c, x: Data, *reads: Data) -> Data:
+        return parts.vision.pre_norm_layer(c, x, mix=partial(ops.attend, mask=ops.Causal()))

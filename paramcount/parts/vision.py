@@ -34,9 +34,7 @@ class VisionEncoder(sizes.Tower):
     norm = parts.use_layer_norm
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        """The layer of CLIP and SigLIP: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
-        x = x + parts.multi_head(c, c.norm(x, "layer_norm1"), "self_attn.")
-        return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
+        return pre_norm_layer(c, x)
 
     def encode(
         c, x: Data, *reads: Data, name: str = "encoder.layers.{layer}.", n_layers: ops.Size | None = None
@@ -54,6 +52,15 @@ class PatchVision(VisionEncoder):
 
     n_channels: sizes.Positive = sizes.hf("num_channels")
     patch_size: sizes.Positive = sizes.hf("patch_size")
+
+
+def pre_norm_layer(c: Any, x: Data, mix: parts.Mix | None = None) -> Data:
+    """The layer of CLIP and SigLIP: LayerNorms, attention over all patches, a plain MLP, biases everywhere.
+
+    `mix`: how queries, keys and values become attended values; default: all of them see one another.
+    """
+    x = x + parts.multi_head(c, c.norm(x, "layer_norm1"), "self_attn.", mix=mix)
+    return x + encoder_mlp(c, c.norm(x, "layer_norm2"))
 
 
 def encoder_mlp(c: Any, x: Data, names: tuple[str, str] = ("mlp.fc1", "mlp.fc2")) -> Data:

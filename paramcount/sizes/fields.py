@@ -381,6 +381,7 @@ class Sizes(metaclass=Architecture):
     is_section_type: ClassVar[bool] = False  # whether it can be the language model of a multimodal config.json
     sections: ClassVar[Sections | None] = None  # how the reference reads the sections of a multimodal config.json
     older_sections: ClassVar[Mapping[str, str]] = {}  # {name of a section in released files: its present name}
+    replaced_sections: ClassVar[Mapping[str, str]] = {}  # the same of sections that count instead of the present one
     # {ending of a class with the head of another task: the head}, or the name of such a table in parts/tasks.py
     task_heads: ClassVar[TaskHeads] = {}
     task_head_prefix: ClassVar[str] = ""  # how the names of these classes begin, if not as that of `reference`

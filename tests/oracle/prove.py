@@ -88,6 +88,7 @@ def main(arguments: list[str]) -> int:
         chosen.write_text(json.dumps(sorted({*stale, *sample})), encoding="utf-8")
         limits = [] if options.all else ["--proofs", str(chosen), *([] if options.check else ["--only-types"])]
         command = [str(Path(__file__).parent), "-m", "oracle", "-n", str(options.n), "--dist", "loadgroup", *limits]
+        command += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what transformers has imported
         code = pytest.main(command, plugins=[recorder])
     print(f"{recorder.proven} proofs hold, {len(recorder.failed)} do not")
     for (name, file), tests in sorted(recorder.failed.items()):
