@@ -86,6 +86,17 @@ def is_section_type(name: str, cls: type[Sizes]) -> bool:
     return cls.is_section_type and is_whole and " of " not in cls.reference  # of a publisher's own code
 
 
+def list_drafts(listed: Iterable[tuple[str, str, type[Sizes]]]) -> dict[str, str]:
+    """{class of a draft head: its model type}: a config.json has the model type of its target."""
+    found = {
+        own: name
+        for name, _, cls in listed
+        if cls.is_draft
+        for own in (cls.reference.partition(" ")[0], *vars(cls).get("equivalent_classes", ()))
+    }
+    return dict(sorted(found.items()))
+
+
 def make_index() -> dict[str, Any]:
     """The index as it has to be."""
     from paramcount.sizes import Tower
@@ -104,6 +115,7 @@ def make_index() -> dict[str, Any]:
         "references": {name: cls.reference for name, _, cls in named},
         "classes": find_types((name, cls) for name, _, cls in listed),
         "released_as": find_released_as((name, cls) for name, _, cls in named),
+        "drafts": list_drafts(listed),
         "gguf": {name: layouts for name, _, cls in named if (layouts := vars(cls).get("gguf"))},
         "section_types": [name for name, _, cls in named if is_section_type(name, cls)],
         "multimodal": [name for name, _, cls in named if vars(cls).get("sections")],

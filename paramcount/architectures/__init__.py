@@ -25,6 +25,7 @@ ARCHITECTURES: dict[str, tuple[str, str]] = {name: tuple(place) for name, place 
 
 # {model type of a config.json: {word in the name of its class or modeling code: the model type that it is counted as}}
 RELEASED_AS: dict[str, dict[str, str]] = INDEX.get("released_as", {})
+DRAFTS: dict[str, str] = INDEX.get("drafts", {})  # {class of a draft head for speculative decoding: its model type}
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -137,6 +137,15 @@ from paramcount.flow.operations.convolutions import PreviousRow as PreviousRow
 from paramcount.flow.operations.convolutions import NextRow as NextRow
 from paramcount.flow.operations.convolutions import token_before as token_before
 from paramcount.flow.operations.convolutions import neighbour as neighbour
+from paramcount.flow.operations.drafts import RotaryBehind as RotaryBehind
+from paramcount.flow.operations.drafts import rope_behind as rope_behind
+from paramcount.flow.operations.drafts import clear_first_rows as clear_first_rows
+from paramcount.flow.operations.drafts import Gru as Gru
+from paramcount.flow.operations.drafts import gru as gru
+from paramcount.flow.operations.drafts import MarkovState as MarkovState
+from paramcount.flow.operations.drafts import markov_state as markov_state
+from paramcount.flow.operations.drafts import DraftIds as DraftIds
+from paramcount.flow.operations.drafts import map_draft_ids as map_draft_ids
 from paramcount.flow.operations.elementwise import Rescaling as Rescaling
 from paramcount.flow.operations.elementwise import Clip as Clip
 from paramcount.flow.operations.elementwise import clip as clip

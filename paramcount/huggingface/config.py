@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
-from paramcount.architectures import ARCHITECTURES, RELEASED_AS, get_sections, split_name
+from paramcount.architectures import ARCHITECTURES, DRAFTS, RELEASED_AS, get_sections, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
@@ -103,9 +103,12 @@ def use_released_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """The config.json with its model type, and a note if the type had to be inferred from `architectures`.
 
-    The config.json is returned unchanged if its model type is supported, or if no type can be inferred.
+    The config.json is returned unchanged if its model type is supported, or if no type can be inferred. That of a draft
+    head has the model type of its target: its class says what it is.
     """
     given_type, cls = document.get("model_type"), get_class_name(document)
+    if cls in DRAFTS:
+        return {**document, "model_type": DRAFTS[cls]}, ()
     if not cls or not (given_type is None or isinstance(given_type, str)):
         return document, ()
     if given_type in ARCHITECTURES:

@@ -388,6 +388,9 @@ class Sizes(metaclass=Architecture):
     # The dtype of recurrent states that inference engines take if a config.json names none
     state_dtype: ClassVar[str | None] = None
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
+    # Whether it drafts tokens for another model, the target, whose model type its config.json has: the class says more.
+    is_draft: ClassVar[bool] = False
+    shared_with_target: ClassVar[tuple[str, ...]] = ()  # its tensors that are copies of the target's
     # Modules of publishers, as auto_map names them, that build what the reference builds: a release was compared.
     copied_modules: ClassVar[tuple[str, ...]] = ()
     # The class without a head. None: the name of `reference` with the ending Model. "": there is no such class.

@@ -1,0 +1,81 @@
+"""Draft heads for speculative decoding are counted as what their class is, whatever the model type of their target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from tests.draft_heads import CONFIGS, DFLASH, DSPARK, EAGLE3, MARKOV, SMALL
+from tests.refusing import model_error
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_published_config_has_the_total_of_its_code(name: str) -> None:
+    expected = CONFIGS[name]
+    count = pc.count(expected["config"])
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (
+        expected["total"],
+        expected["embedding"],
+        expected["lm_head"],
+        expected["buffers"],
+    )
+    assert count.reference == expected["config"]["architectures"][0]
+    assert count.warnings == ()
+
+
+def test_all_classes_that_specforge_registers_are_among_the_published_configs() -> None:
+    """Its configs/ has 45 files. Source: @register_draft in specforge/modeling/draft/."""
+    assert len(CONFIGS) == 45
+    assert {row["config"]["architectures"][0] for row in CONFIGS.values()} == {
+        "DFlashDraftModel",
+        "DSparkDraftModel",
+        "DominoDraftModel",
+        "LlamaForCausalLMEagle3",
+        "PEagleDraftModel",
+    }
+
+
+@pytest.mark.parametrize("model_type", ["llama", "qwen2", "phi3", "llava", "no_such_type", None])
+@pytest.mark.parametrize("name", SMALL)
+def test_the_class_decides_whatever_the_model_type(name: str, model_type: str | None) -> None:
+    assert pc.count({**SMALL[name], "model_type": model_type}).total == pc.count(SMALL[name]).total
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({**EAGLE3, "num_hidden_layers": 2}, "num_hidden_layers = 2 (expected 1)"),
+        (
+            {**EAGLE3, "draft_vocab_size": 97},
+            "draft_vocab_size = 97 is more than vocab_size = 96 (expected at most 96)",
+        ),
+        (
+            {key: value for key, value in DFLASH.items() if key != "block_size"},
+            "block_size is missing (expected a positive integer)",
+        ),
+        (
+            {**DFLASH, "dflash_config": {"target_layer_ids": []}},
+            "dflash_config.target_layer_ids = [] (expected a list of layers of the target)",
+        ),
+        (
+            {**DSPARK, "dflash_config": {**MARKOV, "projector_type": "domino"}},
+            "dflash_config.projector_type = 'domino' (expected dspark)",
+        ),
+        (
+            {**DSPARK, "num_key_value_heads": 4},
+            "num_key_value_heads = 4 (expected less than 4, or dflash_config.attention_mode = mha)",
+        ),
+        (
+            {**DSPARK, "dflash_config": {**MARKOV, "markov_head_type": "lstm"}},
+            "dflash_config.markov_head_type = 'lstm' (expected vanilla, gated or rnn)",
+        ),
+        (
+            {**DSPARK, "dflash_config": {**MARKOV, "markov_rank": 0}},
+            "dflash_config.markov_rank = 0 (expected more than 0, because the confidence head reads the token before)",
+        ),
+    ],
+)
+def test_what_its_code_refuses_is_an_error(document: dict[str, Any], message: str) -> None:
+    assert model_error(document) == message
