@@ -18,6 +18,7 @@ from paramcount.huggingface.config import read_config
 from tests.comparison import count_shapes
 from tests.refusing import model_error
 from tests.symbolic import make_symbolic
+from tests.type_files import load_facts
 
 MODELS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8")
@@ -78,6 +79,28 @@ def test_the_declaration_runs_on_symbols(name: str) -> None:
 def test_a_class_without_a_head_has_the_published_total(name: str, cls: str, total: int) -> None:
     count = pc.count(edit_config(name, architectures=[cls]))
     assert (count.total, count.reference, count.not_counted) == (total, cls, ("lm_head",))
+
+
+@pytest.mark.parametrize(
+    ("name", "cls", "keys", "more"),
+    [
+        ("internlm2-7b", "InternLM2ForRewardModel", {}, 4096 - 92544 * 4096),
+        ("internlm2-7b", "InternLM2ForSequenceClassification", {"num_labels": 3}, 3 * 4096 - 92544 * 4096),
+        ("MiniCPM4-8B", "MiniCPMForSequenceClassification", {"num_labels": 1}, 4096 - 73448 * 4096),
+        ("chatglm2-6b", "ChatGLMForSequenceClassification", {"num_labels": 5}, 5 * 4097 - 65024 * 4096),
+    ],
+)
+def test_a_published_head_replaces_the_lm_head(name: str, cls: str, keys: dict[str, Any], more: int) -> None:
+    assert count_difference(name, architectures=[cls], **keys) == more
+    count = pc.count(edit_config(name, architectures=[cls], **keys))
+    assert (count.reference, count.lm_head, count.not_counted, count.warnings) == (cls, 0, (), ())
+
+
+def test_jinas_reranker_has_the_published_total() -> None:
+    """n_parameters in mteb/models/model_implementations/jina_models.py of github embeddings-benchmark/mteb@a905523d."""
+    config = load_facts("qwen3")["zoo_configs"]["qwen3-0.6b"]
+    count = pc.count({**config, "architectures": ["JinaForRanking"]})
+    assert (count.total, count.components["other"]) == (596_836_352, 1024 * 512 + 512 * 512)
 
 
 # ---- variants that no released model has

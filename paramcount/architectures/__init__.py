@@ -69,9 +69,9 @@ def _of_another_task(name: str) -> type[Sizes] | None:
     model_type, cls = split_name(name)
     if not cls or model_type not in ARCHITECTURES:
         return None
-    from paramcount.architectures.task_heads import list_task_heads, with_task_head
+    from paramcount.architectures.task_heads import list_all_heads, with_task_head
 
-    head = list_task_heads(model_type).get(cls)
+    head = list_all_heads(model_type).get(cls)
     return with_task_head(_imported(*ARCHITECTURES[head.on or model_type]), cls, head) if head else None
 
 

@@ -49,6 +49,7 @@ class ChatGLM(parts.Decoder):
 
     reference = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
     gguf = "chatglm"
+    published_heads = "CHATGLM"
     equivalent_classes = ("ChatGLMModel",)
     conditions = (not_another_glm,)
     defaults = {"d_model": 4096}

@@ -11,6 +11,7 @@ class InternLM2(parts.EqualHeads, parts.AttentionDecoder):
 
     reference = "InternLM2ForCausalLM of internlm/internlm2-7b"
     gguf = "internlm2"
+    published_heads = "INTERNLM2"
     names = ("tok_embeddings", "layers", "norm")
     defaults = {"vocab_size": 103168, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 

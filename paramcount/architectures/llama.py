@@ -12,6 +12,7 @@ class Llama(parts.AttentionBias, parts.AttentionDecoder):
     gguf = "llama"
     gguf_rope_factors = "llama3"
     task_heads = "GENERIC_MOVED"
+    published_heads = "LLAMA"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None),)
 
     d_head: sizes.Positive = sizes.hf(absent=sizes.d_model_per_head, null=sizes.ABSENT)

@@ -20,6 +20,7 @@ class MiniCPM(parts.EqualHeads, parts.AttentionDecoder):
 
     reference = "MiniCPMForCausalLM of openbmb/MiniCPM-2B-sft-bf16"
     gguf = "minicpm"
+    published_heads = "MINICPM"
     gguf_rope_factors = "longrope"
     defaults = {"vocab_size": 32000, "d_model": 4096, "n_layers": 32, "n_heads": 32}
 

@@ -11,6 +11,7 @@ class Qwen2(parts.AttentionDecoder):
     reference = "Qwen2ForCausalLM"
     gguf = "qwen2"
     task_heads = "GENERIC_MOVED"
+    published_heads = "QWEN2"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.attention_words("full_attention", "sliding_attention"),
         sizes.sliding_layers_have_a_window,

@@ -19,6 +19,7 @@ class Qwen3(parts.AttentionBias, parts.AttentionDecoder):
     reference = "Qwen3ForCausalLM"
     gguf = "qwen3"
     task_heads = "GENERIC_MOVED"
+    published_heads = "QWEN3"
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
         sizes.attention_words("full_attention", "sliding_attention"),
         sizes.sliding_layers_have_a_window,

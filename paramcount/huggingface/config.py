@@ -135,9 +135,9 @@ def find_architecture(model_type: str, cls: str) -> str:
 
 def list_task_heads(model_type: str) -> Collection[str]:
     """The classes of a model type that have the head of another task."""
-    from paramcount.architectures.task_heads import list_task_heads as task_heads  # few configs need them
+    from paramcount.architectures.task_heads import list_all_heads  # few configs need them
 
-    return task_heads(model_type)
+    return list_all_heads(model_type)
 
 
 @cache

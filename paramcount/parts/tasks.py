@@ -118,6 +118,8 @@ class TaskHead(NamedTuple):
     moved: tuple[str, str] | None = None  # how names of the body begin, and begin in this class
     on: str = ""  # the architecture, where it is not the one of the model type
     body: Callable[[Any, Data], Data] | None = None  # what it stands on, where that is not the architecture's body
+    is_causal: bool = True  # False if tokens see later ones whatever the architecture does
+    publisher: str = ""  # whose code the class is, if not that of the architecture's reference
 
     def forward(self, c: Any, tokens: Data) -> Data:
         """Token ids to the outputs of the task."""

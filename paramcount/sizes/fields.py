@@ -384,6 +384,8 @@ class Sizes(metaclass=Architecture):
     replaced_sections: ClassVar[Mapping[str, str]] = {}  # the same of sections that count instead of the present one
     # {ending of a class with the head of another task: the head}, or the name of such a table in parts/tasks.py
     task_heads: ClassVar[TaskHeads] = {}
+    # {class that only publishers have: its head}, or the name of such a table in parts/published_heads.py
+    published_heads: ClassVar[TaskHeads] = {}
     task_head_prefix: ClassVar[str] = ""  # how the names of these classes begin, if not as that of `reference`
     # The dtype of recurrent states that inference engines take if a config.json names none
     state_dtype: ClassVar[str | None] = None

@@ -10,9 +10,9 @@ from typing import Annotated, Any, get_args
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
-from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.encoders import ENCODERS
-from paramcount.architectures.task_heads import list_headed_types, list_task_heads
+from paramcount.architectures.task_heads import list_all_heads
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.sizes.fields import Field
 from paramcount.zoo.entries import Entry
@@ -68,7 +68,8 @@ def format_entry_schema() -> str:
 
 def list_other_heads() -> Iterator[str]:
     """The architectures of classes with the head of another task. Their `config` is checked by paramcount only."""
-    return (f"{name}.{cls}" for name in list_headed_types(is_published=True) for cls in list_task_heads(name))
+    names = (name for name in ARCHITECTURES if not split_name(name)[1])
+    return (f"{name}.{cls}" for name in names for cls in list_all_heads(name))
 
 
 def group_names(named: Iterable[tuple[str, type[Sizes]]]) -> dict[type[Sizes], list[str]]:

@@ -156,7 +156,9 @@ class Body(nn.Module):
             self.embeddings.token_type_embeddings = nn.Embedding(c.type_vocab_size, c.hidden_size)
         self.get_submodule(norm.rpartition(".")[0]).add_module(norm.rpartition(".")[2], Norm(c))
         self.encoder = make_modules(**{layers: nn.ModuleList(layer(c, i) for i in range(c.num_hidden_layers))})
-        self.pooler = make_modules(dense=nn.Linear(c.hidden_size, c.hidden_size)) if pooled else None
+        self.is_pooled = pooled
+        if pooled:
+            self.pooler = make_modules(dense=nn.Linear(c.hidden_size, c.hidden_size))
 
     def forward(self, tokens: Tensor, segments: Tensor | None) -> Tensor:
         x = self.embeddings.word_embeddings(tokens[0])
@@ -166,7 +168,7 @@ class Body(nn.Module):
         if hasattr(self.embeddings, "position_embeddings"):
             x = x + self.embeddings.position_embeddings(torch.arange(len(x)))
         x = self.get_submodule(self.norm)(x)
-        for layer in self.get_submodule(self.layers):  # type: ignore[attr-defined]
+        for layer in self.get_submodule(self.layers):
             x = layer(x)
         return x
 
@@ -256,8 +258,7 @@ def add_head(c: Any, body: Body, name: str, names: tuple[str, ...], **options: A
         return MaskedModel(c, body, (names[0], names[1], names[2], names[3]), **options)
     if cls.endswith("ForQuestionAnswering"):
         return HeadedModel(body, name, "qa_outputs", n, pooled=False)
-    pooled = body.pooler is not None
-    return HeadedModel(body, name, "classifier", 1 if cls.endswith("ForMultipleChoice") else n, pooled=pooled)
+    return HeadedModel(body, name, "classifier", 1 if cls.endswith("ForMultipleChoice") else n, pooled=body.is_pooled)
 
 
 def build(document: dict[str, Any]) -> nn.Module:

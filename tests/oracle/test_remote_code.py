@@ -11,14 +11,16 @@ from torch import nn
 
 from paramcount.api import load
 from paramcount.execution import run_model
-from tests.oracle import logits, passes, remote_encoders
+from tests.oracle import logits, passes, remote_encoders, remote_heads
 from tests.oracle.differential import count_document
 
-TABLES = (remote_encoders,)
-BUILD: dict[str, Any] = {name: module.build for module in TABLES for name in (*module.MODELS, *module.HEADED)}
-DOCUMENTS: dict[str, dict[str, Any]] = {
-    name: document for module in TABLES for name, document in (module.MODELS | module.HEADED).items()
-}
+TABLES: tuple[Any, ...] = (remote_encoders, remote_heads)
+DOCUMENTS: dict[str, dict[str, Any]] = {}
+BUILD: dict[str, Any] = {}
+for module in TABLES:
+    documents = {**module.MODELS, **module.HEADED, **getattr(module, "COUNTED", {})}
+    DOCUMENTS |= documents
+    BUILD |= dict.fromkeys(documents, module.build)
 
 
 def build(name: str) -> nn.Module:
