@@ -14,6 +14,7 @@ PREDICATES = (
     "selects ", "became ", "responded ", "changed ", "belongs ", "asks ", "needs ", "ends ", "exceeds ", "repeats ",
 )  # fmt: skip
 MOST_LISTED = 5
+SLIP = 0.84  # similarity of two names of which one may be a slip of the hand; git and vit have 0.67
 
 
 class FieldName(NamedTuple):
@@ -284,6 +285,55 @@ def find_nearest(word: object, names: Iterable[str], most: int = 3) -> tuple[str
     from difflib import get_close_matches  # slow to import, and only errors need it
 
     return tuple(get_close_matches(make_printable(word), list(dict.fromkeys(names)), n=most, cutoff=0.6))
+
+
+def find_related(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The names that a word may mean, best first: the same one otherwise spelled, the same family, then a slip of the
+    hand. A name that only looks alike is none: a wrong suggestion is worse than none.
+
+    >>> find_related("qwen3-moe", ["qwen2_moe", "qwen3", "qwen3_moe", "glm4_moe"])
+    ('qwen3_moe', 'qwen3', 'qwen2_moe')
+    >>> find_related("lama", ["llama", "mamba"]), find_related("claude", ["luke"]), find_related("vit", ["git"])
+    (('llama',), (), ())
+    """
+    from difflib import SequenceMatcher  # slow to import, and only errors need it
+
+    typed = make_printable(word)
+    key, stem = _squeeze(typed), _find_stem(typed)
+    scores: dict[str, float] = {}
+    for name in dict.fromkeys(names):
+        other = _squeeze(name)
+        ratio = SequenceMatcher(None, key, other).ratio()
+        if key and key == other:
+            scores[name] = 3
+        elif stem and stem == _find_stem(name):
+            scores[name] = 1 + ratio
+        elif ratio >= SLIP or (len(key) > 3 and sorted(key) == sorted(other)):
+            scores[name] = ratio
+    return tuple(sorted(scores, key=lambda name: -scores[name])[:most])
+
+
+def _squeeze(name: str) -> str:
+    """A name without case and without what separates its words.
+
+    >>> _squeeze("GPT_NeoX")
+    'gptneox'
+    """
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def _find_stem(name: str) -> str:
+    """The word that a name shares with its family: the letters that it begins with, at least three.
+
+    >>> _find_stem("qwen2_5_vl"), _find_stem("deepseek-v3"), _find_stem("t5"), _find_stem("wav2vec2")
+    ('qwen', 'deepseek', '', 'wav')
+    """
+    letters = ""
+    for c in name.casefold():
+        if not c.isalpha():
+            break
+        letters += c
+    return letters if len(letters) > 2 else ""
 
 
 def join_words(words: Iterable[object], conjunction: str = "or") -> str:

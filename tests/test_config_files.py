@@ -331,10 +331,9 @@ SIBLING = "(expected the config.json in the same directory)"
         ({"model_type": ["qwen3"]}, "model_type = ['qwen3'] (expected a model type from `paramcount architectures`)"),
         ({"model_type": "qwen3-moe"},
          "model_type = qwen3-moe is not supported (expected a model type from `paramcount architectures`); did you "
-         "mean qwen3_moe, qwen3_5_moe or qwen2_moe?"),
-        ({"model_type": "clip"},
-         "model_type = clip is not supported (expected a model type from `paramcount architectures`); did you mean "
-         "blip or blip-2?"),
+         "mean qwen3_moe, qwen3_5_moe or qwen3_vl_moe?"),
+        ({"model_type": "sam"},
+         "model_type = sam is not supported (expected a model type from `paramcount architectures`)"),
         ({"model_type": "\x1b[31mx"},
          r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
         ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}},

@@ -104,6 +104,7 @@ class NomicBert(JinaEmbeddingsV3):
     task_heads = {"ForSequenceClassification": parts.POOLED, "ForTokenClassification": parts.TOKENS}
     reference_names = {"nomic_bert.encoder.": "nomic_bert."}
     copied_modules = ("modeling_hf_nomic_bert",)
+    unused_keys = ("pad_vocab_size_multiple",)
     conditions = (sizes.padding_inside(0), sizes.positions_from(0))
     prefix = "nomic_bert."
     modules = {

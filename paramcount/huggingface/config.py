@@ -18,7 +18,7 @@ from paramcount.architectures.classes import (
     strip_class_ending,
 )
 from paramcount.architectures.encoders import SECTION_ENCODERS
-from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, make_printable
+from paramcount.errors import ParamcountError, describe_value, find_nearest, find_related, join_words, make_printable
 from paramcount.huggingface.fields import (
     list_default_sizes,
     list_unread_keys,
@@ -80,7 +80,7 @@ def get_model_type(document: Mapping[str, Any]) -> str:
             f"= {make_printable(model_type, 60)} {problem}",
             where="model_type",
             expected="a model type from `paramcount architectures`",
-            nearest=find_nearest(model_type, ARCHITECTURES),
+            nearest=find_related(model_type, [name for name in ARCHITECTURES if not split_name(name)[1]]),
         )
     return model_type
 

@@ -39,6 +39,16 @@ SYNONYMS = {
     "emb": "embedding", "embd": "embedding", "embed": "embedding", "ffn": "ff", "mlp": "ff", "inner": "ff",
     "intermediate": "ff", "feedforward": "ff", "tied": "tie", "use": "", "is": "",
 }  # fmt: skip
+# Names for one size in different files: if an ignored key has the value of a known one, it repeats it.
+SAME_SIZES = (
+    {"hidden_size", "n_embd", "d_model", "dim", "hidden_dim", "embed_dim", "text_hidden_size"},
+    {"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim", "d_ff", "d_inner"},
+    {"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
+    {"num_attention_heads", "n_head", "n_heads", "num_heads"},
+    {"vocab_size", "_vocab_size", "padded_vocab_size"},
+)
+PART_WORDS = {"text", "vision", "audio", "image", "encoder", "decoder"}  # a size of another part is no misspelling
+USUAL_LABELS = {"num_labels": 2}  # what PreTrainedConfig takes where no key gives labels
 
 
 class Suspect(NamedTuple):
@@ -134,7 +144,9 @@ def find_ignored_keys(
     mistakes, repeated = [], []
     for suspect in [suspects[key] for key in unread if key in suspects]:  # in the order of the file
         value = unread[suspect.key]
-        if key := find_repeated_key(suspect, value, document, known_keys):
+        if key := find_repeated_key(suspect, value, document, known_keys) or find_same_size(
+            suspect, value, document, known_keys
+        ):
             repeated.append(key)
         elif is_number(value) or (suspect.is_misspelt and value is not None and not isinstance(value, Mapping)):
             mistakes.append(suspect)
@@ -193,10 +205,26 @@ def find_repeated_key(
     """The candidate with the same value as an ignored key, stated or by default: older files repeat sizes."""
     for path in suspect.candidates:
         candidate_value = get_value(document, path)
-        if candidate_value is ABSENT and path in known_keys:
-            candidate_value = known_keys[path].absent
+        if candidate_value is ABSENT:
+            candidate_value = known_keys[path].absent if path in known_keys else USUAL_LABELS.get(path)
         if type(candidate_value) is type(value) and candidate_value == value:
             return path
+    return None
+
+
+def find_same_size(
+    suspect: Suspect, value: object, document: Mapping[str, Any], known_keys: Mapping[str, Key]
+) -> str | None:
+    """The known key that states the same size under another name, with the same value; in any section."""
+    name = suspect.key.rpartition(".")[2]
+    names = next((names for names in SAME_SIZES if name in names), None)
+    if names is None or type(value) is not int:
+        return None
+    for path, key in known_keys.items():
+        if path.rpartition(".")[2] in names:
+            stated = get_value(document, path)
+            if value == (key.absent if stated is ABSENT else stated):
+                return path
     return None
 
 
@@ -219,7 +247,7 @@ def warn_ignored_keys(mistakes: Sequence[Suspect], document: Mapping[str, Any], 
     """One warning per key with a likely correction, and one for all other keys together."""
     corrections: dict[str, str] = {}
     for suspect in mistakes:
-        missing_keys = [key for key in suspect.candidates if get_value(document, key) is ABSENT]
+        missing_keys = [key for key in suspect.candidates if is_hint(suspect.key, key, document)]
         if missing_keys and len(corrections) < MOST_LISTED:
             corrections[suspect.key] = missing_keys[0]
     for suspect in mistakes:
@@ -240,6 +268,12 @@ def warn_ignored_keys(mistakes: Sequence[Suspect], document: Mapping[str, Any], 
     if misspelt:
         pronoun = "it" if len(misspelt) == 1 else "them"
         yield f"ignored {format_names(misspelt)} ({reference} does not use {pronoun})"
+
+
+def is_hint(key: str, candidate: str, document: Mapping[str, Any]) -> bool:
+    """Whether a known key may be what an ignored one means: it is missing, and no size of another part."""
+    others = split_words(key.rpartition(".")[2]) - split_words(candidate.rpartition(".")[2])
+    return get_value(document, candidate) is ABSENT and others.isdisjoint(PART_WORDS)
 
 
 # ---- keys that the reference overrides

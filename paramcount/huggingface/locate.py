@@ -15,7 +15,7 @@ from paramcount.errors import ParamcountError, locate_errors, make_extra_error, 
 from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.forms import FILE_NAMES
-from paramcount.huggingface.forms.refused import CONFIG, CONFIG_OF_CHECKPOINT
+from paramcount.huggingface.forms.refused import CONFIG, CONFIG_OF_CHECKPOINT, find_text_kind
 
 FILE_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")  # after which huggingface_hub names files
 FILE_NAME = re.compile(r'(W/)?"?[\w\-]*"?')
@@ -38,8 +38,10 @@ class Document(NamedTuple):
 
 
 def parse_document(text: str, place: str, name: str = "") -> Document:
-    """A parsed config.json; errors name `place`."""
+    """A parsed config.json; errors name `place`, and the tool whose file it is instead."""
     with locate_errors(place):
+        if error := find_text_kind(text):
+            raise error
         return Document(parse_json(text), place, name)
 
 

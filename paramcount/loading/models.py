@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import paramcount.zoo as zoo
-from paramcount.errors import ParamcountError, describe_value, make_printable, make_strict_error, quote, show_warnings
-from paramcount.formats.files import expand_home
+from paramcount.errors import (
+    ParamcountError,
+    describe_value,
+    locate_errors,
+    make_printable,
+    make_strict_error,
+    quote,
+    show_warnings,
+)
+from paramcount.formats.files import expand_home, read_text
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_names
 
@@ -148,12 +156,23 @@ def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
 def _load_path_or_stdin(path: str) -> zoo.Model:
     """The model of a file or directory, or of the config.json on standard input for "-"."""
     if path.lower().endswith(YAML_ENDS):
-        return zoo.make_model(zoo.read_entry(expand_home(path)))
+        return _load_yaml(expand_home(path))
     if path != "-":
         return load_path(expand_home(path))
     from paramcount.huggingface.locate import read_stdin
 
     return load_document(read_stdin())
+
+
+def _load_yaml(path: Path) -> zoo.Model:
+    """The model of a zoo entry. Raises: ParamcountError that names the tool if the file is another one's."""
+    from paramcount.formats.strict_yaml import LARGEST_FILE
+    from paramcount.huggingface.forms.refused import find_yaml_kind
+
+    with locate_errors(path):
+        if error := find_yaml_kind(read_text(path, "a YAML file", LARGEST_FILE)):
+            raise error
+    return zoo.make_model(zoo.read_entry(path))
 
 
 def load_path(path: Path) -> zoo.Model:

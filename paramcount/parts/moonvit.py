@@ -28,7 +28,7 @@ class MoonViT(parts.VisionEncoder):
 
     config_class = "Kimi_K25VisionConfig"
 
-    unused_keys: ClassVar[tuple[str, ...]] = ("pos_emb_time",)  # times are sinusoids
+    unused_keys: ClassVar[tuple[str, ...]] = ("pos_emb_time", "init_pos_emb_time")  # times are sinusoids
 
     patch_size: sizes.Positive = sizes.hf("patch_size")
     n_rows: sizes.Positive = sizes.hf("pos_emb_height")

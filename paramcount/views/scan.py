@@ -20,7 +20,7 @@ from paramcount.zoo import Model
 TERMINAL_COLUMNS = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
 CONFIGS_AT_ONCE = 64  # that one process takes
-NUMBER = re.compile(r"\d+(?:,\d+)*")
+NUMBER = re.compile(r"(?<![\w.])\d+(?:[,.]\d+)*(?![\w.]*\w)")  # on its own: wav2vec2 and layers.3 are names
 SKIPPED = {  # {name of a directory that is not searched: why}
     ".git": "contains Git's own files",
     ".no_exist": "contains the Hugging Face cache's records of missing files",

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 import paramcount.zoo as zoo
-from paramcount.errors import LONGEST, ParamcountError, find_nearest, list_names, quote
+from paramcount.errors import LONGEST, ParamcountError, find_related, list_names, quote
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.zoo.catalog import map_built_in_paths
 
@@ -115,14 +115,14 @@ def find_id(name: str) -> str:
 
 
 def suggest_names(name: str) -> list[str]:
-    """The ids, commands and families nearest to a name."""
+    """The ids, commands and families that a name may mean: it begins them, is part of them, or they are related."""
     ids = index_spellings()
     names = {word: f"`paramcount {word}`" for word in RESERVED} | {word: word for word in zoo.list_families()}
     names |= ids
     names |= {normalize_name(id): id for id in ids.values()}
     spelling = normalize_name(name[:LONGEST])
     with_prefix = [word for word in names if spelling and word.startswith(spelling)]
-    similar = find_nearest(spelling, names, most=8)
+    similar = find_related(spelling, names, most=8)
     with_substring = [word for word in (*similar, *names) if len(spelling) > 1 and spelling in word]
     return list(dict.fromkeys(names[word] for word in (*with_prefix, *with_substring, *similar)))[:3]
 

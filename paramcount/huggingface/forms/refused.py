@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,8 +57,44 @@ FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("num-layers", "hidden-size"), "a Megatron or GPT-NeoX config", f"{CONFIG}, with model_type"),
     (("num_layers", "pipe_parallel_size"), "a GPT-NeoX config", f"{CONFIG}, with model_type"),
     (("model_lib", "context_window_size"), "an MLC config", SIBLING),
+    (("model", "temperature"), "the config of a program that calls a model", CONFIG),
+    (("model", "max_tokens"), "the config of a program that calls a model", CONFIG),
+    (("model", "api_key"), "the config of a program that calls a model", CONFIG),
     (("__metadata__",), "the header of a safetensors file", CONFIG_OF_CHECKPOINT),
 )  # fmt: skip
+
+
+# (pattern near the beginning of a text that is no JSON, what it is, what to pass instead)
+TEXTS = (
+    (re.compile(r"^FROM\s+(?P<name>\S+)", re.MULTILINE), "an Ollama Modelfile", "the model that FROM names: {name}"),
+    (re.compile(r"--num-layers\s"), "a Megatron script", f"{CONFIG}, with model_type"),
+    (re.compile(r"^\[(?:model|job|training|metrics)\]\s*$", re.MULTILINE), "a torchtitan training config (TOML)", BASE),
+    (re.compile(r"^(?:import|from)\s+\w", re.MULTILINE), "a Python file", CONFIG),
+    (re.compile(r"^#!", re.MULTILINE), "a script", CONFIG),
+)
+SNIFFED = 1 << 16  # characters
+TOP_KEY = re.compile(r"^([A-Za-z_][\w.-]*)\s*:", re.MULTILINE)
+ZOO_KEYS = {"architecture", "config", "id", "name", "estimate", "family", "sources"}
+
+
+def find_text_kind(text: str) -> ParamcountError | None:
+    """The error for a text of another tool that is no JSON; None for a broken JSON file, and if none is recognised."""
+    if text.lstrip()[:1] in ("", "{"):
+        return None
+    for pattern, kind, expected in TEXTS:
+        if match := pattern.search(text, 0, SNIFFED):
+            names = {name: make_printable(value, 60) for name, value in match.groupdict().items()}
+            return ParamcountError(f"is {kind}", expected=expected.format(**names) if names else expected)
+    return None
+
+
+def find_yaml_kind(text: str) -> ParamcountError | None:
+    """The error for a YAML file of another tool, by its keys at the top level; None if it may be a zoo entry."""
+    keys = dict.fromkeys(TOP_KEY.findall(text, 0, SNIFFED))
+    if not keys or not ZOO_KEYS.isdisjoint(keys):
+        return None
+    expected = "a zoo entry with architecture and config, or a config.json"
+    return find_other_tool(keys) or ParamcountError("is a YAML file that states no model", expected=expected)
 
 
 def find_other_tool(document: Mapping[str, Any]) -> ParamcountError | None:

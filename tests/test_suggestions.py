@@ -1,0 +1,151 @@
+"""What messages say of names and files that paramcount does not have: the same family, a slip of the hand, or nothing;
+files of other tools by name; and nothing about keys that only repeat a size.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.views.scan import NUMBER
+from tests.comparison import load_configs
+from tests.refusing import model_error
+from tests.running import Runner
+from tests.test_config_files import write_config
+
+BERT = {
+    "model_type": "bert", "architectures": ["BertForSequenceClassification"], "vocab_size": 30522, "hidden_size": 768,
+    "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# ---- names
+
+
+@pytest.mark.parametrize("name", ["claude", "gemini", "sam", "vit", "convnext", "claude-3-opus", "xgboost"])
+def test_a_name_that_only_looks_like_another_gets_no_suggestion(name: str) -> None:
+    for spec in ({"model_type": name}, name):
+        assert "did you mean" not in model_error(spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("qwen3-moe", "qwen3_moe"), ("lama", "llama"), ("bret", "bert"), ("deepseek_v9", "deepseek_v2"),
+        ("Llama", "llama"), ("mistal", "mistral"),
+    ],
+)  # fmt: skip
+def test_a_name_of_a_family_or_a_slip_of_the_hand_is_corrected(name: str, first: str) -> None:
+    assert f"did you mean {first}" in model_error({"model_type": name})
+
+
+def test_a_model_whose_sizes_are_unpublished_is_named_as_such() -> None:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.count("gpt-4")
+    expected = "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`"
+    assert str(caught.value) == expected
+
+
+# ---- keys that repeat a size
+
+
+@pytest.mark.parametrize("changes", [{"_num_labels": 2}, {"n_embd": 768}, {"n_inner": 3072}, {"n_layer": 12}])
+def test_a_key_that_repeats_a_size_or_a_default_is_no_warning(changes: dict[str, Any]) -> None:
+    assert pc.load({**BERT, **changes}).warnings == ()
+
+
+@pytest.mark.parametrize("changes", [{"n_embd": 512}, {"n_inner": 2048}, {"n_layer": 6}])
+def test_a_key_that_contradicts_a_size_is_a_warning(changes: dict[str, Any]) -> None:
+    (key,) = changes
+    with pytest.warns(pc.ConfigWarning, match=f"ignored {key} "):
+        pc.load({**BERT, **changes})
+
+
+@pytest.mark.parametrize("id", ["nomic-embed-text-v1", "kimi-k2.5"])
+def test_a_released_config_is_not_told_about_keys_that_repeat_sizes(id: str) -> None:
+    warnings = pc.load(load_configs()[id]).warnings
+    assert not [text for text in warnings if text.startswith("ignored")]
+
+
+# ---- files of other tools
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("Modelfile.txt", "FROM llama3.2\nPARAMETER temperature 1\n",
+         "is an Ollama Modelfile (expected the model that FROM names: llama3.2)"),
+        ("pretrain.sh", "#!/bin/bash\ntorchrun pretrain_gpt.py \\\n  --num-layers 24 \\\n  --hidden-size 2048\n",
+         "is a Megatron script (expected a model's config.json, with model_type)"),
+        ("debug.toml", "[job]\ndump_folder = './out'\n[model]\nname = 'llama3'\n",
+         "is a torchtitan training config (TOML) (expected the config.json of the model that it trains)"),
+        ("lora.yaml", "base_model: meta-llama/Llama-3.1-8B\nadapter: qlora\ndatasets:\n  - path: x\n",
+         "is an axolotl training config (expected the config.json of the model that it trains)"),
+        ("sft.yml", "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: lora\n",
+         "is a LLaMA-Factory training config (expected the config.json of the model that it trains)"),
+        ("tiny.yaml", "general:\n  run: x\nparallelism:\n  dp: 1\ntokens:\n  sequence_length: 8\nmodel: &m\n  a: 1\n",
+         "is a nanotron training config (expected a model's config.json, with model_type and the keys of "
+         "model.model_config)"),
+        ("recipe.yaml", "tokenizer:\n  _component_: x\ncheckpointer:\n  _component_: y\n",
+         "is a torchtune recipe (expected the config.json of the model that it trains)"),
+        ("merge.yaml", "models:\n  - model: a\nmerge_method: slerp\n",
+         "is a mergekit config (expected the config.json of the merged model)"),
+        ("compose.yaml", "services:\n  web:\n    image: nginx\n",
+         "is a YAML file that states no model (expected a zoo entry with architecture and config, or a config.json)"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_tool_is_refused_by_name(name: str, text: str, message: str) -> None:
+    write_config(name, text)
+    assert model_error(f"./{name}") == f"{name} {message}"
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0", "scheduler": ["x", "y"]},
+         "is a diffusion pipeline's model_index.json (expected the config.json of a language model, such as "
+         "text_encoder/)"),
+        ({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30.0"},
+         "is a diffusion pipeline's config (expected a model's config.json)"),
+        ({"model": "gpt-4", "temperature": 0.7},
+         "is the config of a program that calls a model (expected a model's config.json)"),
+        ({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"},
+         "is a DeepSpeed config (expected the config.json of the model that it trains)"),
+        ({"word_embedding_dimension": 768, "pooling_mode_mean_tokens": True},
+         "is a pooling config of sentence-transformers (expected the directory of the model, one level up)"),
+        ({"num_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "seq_length": 2048},
+         "is a Megatron config (expected a model's config.json, with model_type)"),
+    ],
+)  # fmt: skip
+def test_a_json_file_of_another_tool_is_refused_by_name(document: dict[str, Any], message: str) -> None:
+    assert model_error(document) == message
+
+
+# ---- the summary of a scan
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("model_type = wav2vec2 is not supported", "model_type = wav2vec2 is not supported"),
+        ("n_heads = 3 does not divide hidden_size = 4,096", "n_heads = N does not divide hidden_size = N"),
+        ("architectures.0 = X2ForCausalLM", "architectures.0 = X2ForCausalLM"),
+    ],
+)
+def test_the_reasons_of_a_scan_replace_numbers_but_keep_names(text: str, summary: str) -> None:
+    assert NUMBER.sub("N", text) == summary
+
+
+def test_a_scan_names_the_types_that_it_cannot_count(run: Runner) -> None:
+    write_config("s/a/config.json", {"model_type": "zz2top"})
+    done = run("scan", "s", "--jobs", "1")
+    assert "note: 1 × model_type = zz2top is not supported" in done.err.splitlines()
