@@ -31,7 +31,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 # ---- names
 
 
-@pytest.mark.parametrize("name", ["claude", "gemini", "sam", "vit", "convnext", "claude-3-opus", "xgboost"])
+@pytest.mark.parametrize("name", ["claude", "gemini", "sam", "dinov2", "convnext", "claude-3-opus", "xgboost"])
 def test_a_name_that_only_looks_like_another_gets_no_suggestion(name: str) -> None:
     for spec in ({"model_type": name}, name):
         assert "did you mean" not in model_error(spec)

@@ -74,6 +74,7 @@ class HfNomicBert(parts.PositionlessEncoder):
     )
     prefix = "bert."
     layers_name = "encoder.layers"
+    unused_keys = ("head_dim",)
     defaults: ClassVar[dict[str, Any]] = {"tie_word_embeddings": True}
 
     vocab_size: sizes.Positive = sizes.derived(padded_vocabulary)

@@ -144,9 +144,8 @@ def find_ignored_keys(
     mistakes, repeated = [], []
     for suspect in [suspects[key] for key in unread if key in suspects]:  # in the order of the file
         value = unread[suspect.key]
-        if key := find_repeated_key(suspect, value, document, known_keys) or find_same_size(
-            suspect, value, document, known_keys
-        ):
+        found = find_repeated_key(suspect, value, document, known_keys)
+        if key := found or find_same_size(suspect, value, document, {**dict.fromkeys(used), **known_keys}):
             repeated.append(key)
         elif is_number(value) or (suspect.is_misspelt and value is not None and not isinstance(value, Mapping)):
             mistakes.append(suspect)
@@ -213,17 +212,17 @@ def find_repeated_key(
 
 
 def find_same_size(
-    suspect: Suspect, value: object, document: Mapping[str, Any], known_keys: Mapping[str, Key]
+    suspect: Suspect, value: object, document: Mapping[str, Any], keys: Mapping[str, Key | None]
 ) -> str | None:
     """The known key that states the same size under another name, with the same value; in any section."""
     name = suspect.key.rpartition(".")[2]
     names = next((names for names in SAME_SIZES if name in names), None)
     if names is None or type(value) is not int:
         return None
-    for path, key in known_keys.items():
+    for path, key in keys.items():
         if path.rpartition(".")[2] in names:
             stated = get_value(document, path)
-            if value == (key.absent if stated is ABSENT else stated):
+            if value == (key.absent if key and stated is ABSENT else stated):
                 return path
     return None
 
