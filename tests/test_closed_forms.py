@@ -179,7 +179,18 @@ def qwen(c: Any) -> Any:
     """
     d, width = c.d_model, c.n_heads * c.d_head
     block = d * 3 * width + 3 * width + width * d + swiglu_parameters(d, c.d_ff) + 2 * d
-    return decoder_parameters(c, c.n_layers * block)
+    return decoder_parameters(c, c.n_layers * block) + (qwen_vision(c.vision) if c.vision else 0)
+
+
+def qwen_vision(c: Any) -> Any:
+    """arXiv:2308.12966, section 2.1: a ViT whose matrices all have biases, 256 places of patches, and one layer of
+    cross-attention whose queries and their places are parameters. VisionTransformer of visual.py.
+    """
+    d, out = c.d_model, c.d_out
+    block = 4 * d * d + 4 * d + 2 * d * c.d_ff + c.d_ff + d + 4 * d
+    encoder = 3 * c.patch_size * c.patch_size * d + 256 * d + 2 * d + c.n_layers * block
+    attention = 4 * out * out + 4 * out + (d * out if c.widens else 0)
+    return encoder + 2 * c.n_queries * out + attention + 3 * 2 * out + out * out
 
 
 def qwen2(c: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
+from paramcount.parts.resampler import Resampler, resample
 
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 
@@ -53,14 +54,7 @@ class MiniCPMV(parts.Multimodal):
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Patches to as many vectors as there are learned queries, which attend to them."""
         width = c.language.d_model
-        memory = ops.norm(ops.linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
-        query = Data("query", (x,), ("image", width), (ops.Weight("query", "projector", (c.n_queries, width)),))
-        query = ops.norm(query, "ln_q", bias=True)
-        heads = (c.n_query_heads, 128)
-        thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
-        q, _, _ = ops.fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
-        k, v = (Data("split", (q.inputs[0], memory), (memory.shape[0], *heads)) for _ in "kv")
-        a = ops.linear(ops.attend(q, k, v), "attn.out_proj", "output_projection", width, bias=True)
+        a = resample(Resampler(c.n_queries, c.n_query_heads, width), x)
         projection = ops.Weight("proj", "projector", (width, width))
         return Data("linear", (ops.norm(a, "ln_post", bias=True),), a.shape, (projection,))
 

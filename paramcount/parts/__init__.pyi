@@ -150,7 +150,6 @@ from paramcount.parts.encoders import NarrowEncoder as NarrowEncoder
 from paramcount.parts.encoders import OffsetEncoder as OffsetEncoder
 from paramcount.parts.encoders import Encoder as Encoder
 from paramcount.parts import fastvit as fastvit
-from paramcount.parts.fastvit import D_HEAD as D_HEAD
 from paramcount.parts.fastvit import MIXERS as MIXERS
 from paramcount.parts.fastvit import LISTS as LISTS
 from paramcount.parts.fastvit import FIXED as FIXED
@@ -368,6 +367,9 @@ from paramcount.parts.radio import VIDEO as VIDEO
 from paramcount.parts.radio import mlp_size as mlp_size
 from paramcount.parts.radio import count_summaries as count_summaries
 from paramcount.parts.radio import RadioVision as RadioVision
+from paramcount.parts import resampler as resampler
+from paramcount.parts.resampler import Resampler as Resampler
+from paramcount.parts.resampler import resample as resample
 from paramcount.parts import sam as sam
 from paramcount.parts.sam import side as side
 from paramcount.parts.sam import kinds as kinds

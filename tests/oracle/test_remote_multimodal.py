@@ -19,15 +19,41 @@ def list_parameters(model: Any) -> dict[str, tuple[int, ...]]:
     return {name: tuple(weight.shape) for name, weight in model.named_parameters()}
 
 
-@pytest.mark.parametrize(
-    ("name", "cls"), [("DeepSeek-OCR", "make_ocr"), ("DeepSeek-OCR-2", "make_ocr2"), ("Molmo-7B-D-0924", "Molmo")]
-)
-def test_every_parameter_is_one_of_the_authors_code(name: str, cls: str) -> None:
+SMALL = {
+    "model_type": "qwen", "hidden_size": 256, "num_attention_heads": 2, "kv_channels": 128, "num_hidden_layers": 2,
+    "intermediate_size": 88, "vocab_size": 96,
+}  # fmt: skip
+VISUAL = {
+    "width": 32, "layers": 3, "heads": 4, "mlp_ratio": 4.9231, "patch_size": 7, "image_size": 56, "output_dim": 256,
+    "n_queries": 16,
+}  # fmt: skip
+AUDIO = {
+    "n_mels": 10, "n_ctx": 30, "n_state": 24, "n_head": 3, "n_layer": 2, "output_dim": 256, "avg_pool": True,
+    "add_audio_bos_eos_token": True,
+}  # fmt: skip
+MADE = {
+    "Qwen-VL, small": ({**SMALL, "visual": VISUAL}, "make_qwen"),
+    "Qwen-VL, of one width": ({**SMALL, "visual": {**VISUAL, "width": 256}}, "make_qwen"),
+    "Qwen-Audio, small": ({**SMALL, "audio": AUDIO}, "make_qwen"),
+    "Qwen-Audio, without marks": ({**SMALL, "audio": {**AUDIO, "add_audio_bos_eos_token": False}}, "make_qwen"),
+    "Qwen-VL and Qwen-Audio": ({**SMALL, "visual": VISUAL, "audio": AUDIO}, "make_qwen"),
+}
+CODES = {
+    "DeepSeek-OCR": "make_ocr",
+    "DeepSeek-OCR-2": "make_ocr2",
+    "Molmo-7B-D-0924": "Molmo",
+    "Qwen-VL-Chat": "make_qwen",
+}
+MADE |= {name: (RELEASED[name]["config"], code) for name, code in CODES.items()}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_parameter_and_buffer_is_one_of_the_authors_code(name: str) -> None:
     import torch
 
-    document = RELEASED[name]["config"]
+    document, code = MADE[name]
     with torch.device("meta"):
-        expected = list_parameters(make_multimodal(cls)(SimpleNamespace(**document)))
+        model = make_multimodal(code)(SimpleNamespace(**document))
     _, found, buffers = differential.count_document(document)
-    assert found | differential.find_unreachable_tensors(document) == expected
-    assert not buffers
+    assert found | differential.find_unreachable_tensors(document) == list_parameters(model)
+    assert buffers == {name: tuple(buffer.shape) for name, buffer in model.named_buffers()}
