@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 # {name: source, config, and what its code has, as tests/oracle/drafts.py builds it: total, embedding, lm_head, buffers}
-CONFIGS: dict[str, dict[str, Any]] = json.loads(
-    (Path(__file__).parent / "data" / "draft_heads.json").read_text(encoding="utf-8")
-)
+DATA = Path(__file__).parent / "data"
+CONFIGS: dict[str, dict[str, Any]] = json.loads((DATA / "draft_heads.json").read_text(encoding="utf-8"))
+# {name: source, config, and the parameters that EAGLE's authors publish}: they name LlamaForCausalLM as their class.
+EAGLE_HEADS: dict[str, dict[str, Any]] = json.loads((DATA / "eagle_heads.json").read_text(encoding="utf-8"))
 
 SIZES = {
     "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -29,9 +30,30 @@ MARKOV = {
     "confidence_head_with_markov": True,
 }  # fmt: skip
 DSPARK = {**DFLASH, "architectures": ["DSparkDraftModel"], "dflash_config": MARKOV}
+EAGLE = {key: value for key, value in SIZES.items() if key != "head_dim"} | {
+    "model_type": "llama", "architectures": ["LlamaForCausalLMEagle"],
+}  # fmt: skip
+MEDUSA = {
+    "model_type": "medusa", "architectures": ["MedusaModel"], "vocab_size": 96, "hidden_size": 32, "num_heads": 3,
+    "num_hidden_layers": 2,
+}  # fmt: skip
+MLP = {
+    "model_type": "mlp_speculator", "architectures": ["MLPSpeculatorPreTrainedModel"], "vocab_size": 96, "emb_dim": 32,
+    "inner_dim": 20, "n_predict": 3, "tie_weights": False, "scale_input": False,
+}  # fmt: skip
 SMALL: dict[str, dict[str, Any]] = {
     "eagle3": EAGLE3,
     "eagle3, norms of the states": {**EAGLE3, "fc_norm": True, "target_hidden_size": 18},
+    "eagle3, more layers": {
+        **EAGLE3, "architectures": ["Eagle3LlamaForCausalLM"], "num_hidden_layers": 3, "attention_bias": True,
+    },
+    "eagle": EAGLE,
+    "eagle, more layers": {**EAGLE, "num_hidden_layers": 3, "qkv_bias": True, "bias": False},
+    "eagle, of vLLM": {**EAGLE, "architectures": ["EagleLlamaForCausalLM"]},
+    "medusa": MEDUSA,
+    "medusa, one LM head": {**MEDUSA, "original_lm_head": True, "medusa_fc_bias": True, "truncated_vocab_size": 50},
+    "mlp_speculator": MLP,
+    "mlp_speculator, tied": {**MLP, "tie_weights": True, "scale_input": True, "inner_dim": 0},
     "peagle": {**EAGLE3, "architectures": ["PEagleDraftModel"], "num_hidden_layers": 3},
     "peagle, normed residual": {
         **EAGLE3, "architectures": ["PEagleDraftModel"], "num_hidden_layers": 1, "norm_before_residual": True,

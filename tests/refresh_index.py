@@ -88,8 +88,10 @@ def is_section_type(name: str, cls: type[Sizes]) -> bool:
 
 def list_drafts(listed: Iterable[tuple[str, str, type[Sizes]]]) -> dict[str, str]:
     """{class of a draft head: its model type}: a config.json has the model type of its target."""
+    from paramcount.architectures import split_name
+
     found = {
-        own: name
+        own: split_name(name)[0]
         for name, _, cls in listed
         if cls.is_draft
         for own in (cls.reference.partition(" ")[0], *vars(cls).get("equivalent_classes", ()))
@@ -116,6 +118,7 @@ def make_index() -> dict[str, Any]:
         "classes": find_types((name, cls) for name, _, cls in listed),
         "released_as": find_released_as((name, cls) for name, _, cls in named),
         "drafts": list_drafts(listed),
+        "draft_keys": {key: name for name, _, cls in named if (key := vars(cls).get("draft_key"))},
         "gguf": {name: layouts for name, _, cls in named if (layouts := vars(cls).get("gguf"))},
         "section_types": [name for name, _, cls in named if is_section_type(name, cls)],
         "multimodal": [name for name, _, cls in named if vars(cls).get("sections")],

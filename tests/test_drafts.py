@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from tests.draft_heads import CONFIGS, DFLASH, DSPARK, EAGLE3, MARKOV, SMALL
+from tests.draft_heads import CONFIGS, EAGLE_HEADS, DFLASH, DSPARK, EAGLE3, MARKOV, SMALL
 from tests.refusing import model_error
 
 
@@ -79,3 +79,41 @@ def test_the_class_decides_whatever_the_model_type(name: str, model_type: str | 
 )
 def test_what_its_code_refuses_is_an_error(document: dict[str, Any], message: str) -> None:
     assert model_error(document) == message
+
+
+@pytest.mark.parametrize("name", EAGLE_HEADS)
+def test_an_eagle_head_adds_as_many_parameters_as_its_authors_publish(name: str) -> None:
+    """Their table leaves the token embedding out, which is the target's."""
+    row = EAGLE_HEADS[name]
+    count = pc.count({**row["config"], "architectures": ["LlamaForCausalLMEagle"]})
+    assert f"{(count.total - count.shared_with_target) / 1e9:.2f}B" == row["published"]
+    assert count.shared_with_target == count.embedding
+
+
+def test_a_head_that_names_its_targets_class_is_recognised_by_its_vocabulary() -> None:
+    """As EAGLE-3's own releases are; source: eagle/traineagle3/config.json of SafeAILab/EAGLE."""
+    released = {**EAGLE3, "architectures": ["LlamaForCausalLM"]}
+    count = pc.count(released)
+    assert (count.total, count.reference) == (pc.count(EAGLE3).total, "LlamaForCausalLMEagle3")
+    note = "a single layer with draft_vocab_size is a draft head; counted as LlamaForCausalLMEagle3"
+    assert (count.notes[0], count.warnings) == (note, ())
+    more = pc.count({**released, "num_hidden_layers": 2})
+    assert more.reference == "LlamaForCausalLM"
+    assert more.warnings[0].startswith("ignored draft_vocab_size")
+
+
+def test_a_note_says_what_a_draft_head_adds_to_its_target() -> None:
+    embedding = 96 * 32
+    assert pc.count(EAGLE3).notes == (
+        f"a draft head: its token embedding ({embedding:,}) is the target's; it adds "
+        f"{pc.count(EAGLE3).total - embedding:,} parameters",
+    )
+    dflash = pc.count(DFLASH)
+    assert dflash.notes == (f"a draft head: it adds its {dflash.total:,} parameters to those of the target",)
+    assert dflash.to_dict()["shared_with_target"] == 0
+
+
+def test_medusa_needs_the_sizes_of_its_target() -> None:
+    assert model_error({"model_type": "medusa", "medusa_num_heads": 3}) == (
+        "vocab_size is missing (expected a positive integer)"
+    )

@@ -104,10 +104,10 @@ def test_a_class_that_does_not_call_itself_a_language_model_is_refused_whatever_
 
 
 def test_an_unknown_class_with_sizes_that_the_reference_does_not_use_is_refused() -> None:
-    """AngelSlim and vLLM name such a head Eagle3LlamaForCausalLM; draft_vocab_size is the size of its own LM head."""
+    """draft_vocab_size is the size of a draft head's own LM head."""
     assert (
-        model_error({**LLAMA, "architectures": ["Eagle3LlamaForCausalLM"], "draft_vocab_size": 50})
-        == "architectures.0 = Eagle3LlamaForCausalLM is unknown, and LlamaForCausalLM does not use draft_vocab_size "
+        model_error({**LLAMA, "architectures": ["FooLlamaForCausalLM"], "draft_vocab_size": 50})
+        == "architectures.0 = FooLlamaForCausalLM is unknown, and LlamaForCausalLM does not use draft_vocab_size "
         "(expected LlamaForCausalLM)"
     )
     (warning,) = pc.count({**LLAMA, "architectures": ["FooForCausalLM"]}).warnings

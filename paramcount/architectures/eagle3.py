@@ -1,6 +1,6 @@
 """EAGLE-3: a layer that drafts from the target's hidden states of three layers and the next token's embedding."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
 
@@ -21,6 +21,7 @@ class Eagle3(parts.AttentionDecoder):
 
     reference = "LlamaForCausalLMEagle3 of sgl-project/SpecForge"
     is_draft = True
+    draft_key = "draft_vocab_size"
     is_section_type = False
     shared_with_target = ("embed_tokens.weight",)
     base_model = ""
@@ -36,6 +37,7 @@ class Eagle3(parts.AttentionDecoder):
     n_drafted: sizes.Positive = sizes.hf(
         "draft_vocab_size", absent=sizes.equal_to("vocab_size"), null=sizes.equal_to("vocab_size")
     )
+    attention_bias: ClassVar[Any] = False  # whatever the key says
     fc_norm: sizes.Flag = sizes.hf("fc_norm", absent=False)
     norm_before_residual: sizes.Flag = sizes.hf("norm_before_residual", absent=False)
     tie_word_embeddings = sizes.constant(False)  # whatever the key says
@@ -64,10 +66,36 @@ class Eagle3(parts.AttentionDecoder):
         h = c.norm(x, "hidden_norm")
         x = h if c.norm_before_residual else x
         h = ops.join(c.norm(embedded, "input_layernorm"), h)  # [n, 2 * d_model]
-        q, k, v = c.project_heads(h, "self_attn.", bias=False)  # [n, heads, d_head]
+        q, k, v = c.project_heads(h, "self_attn.", bias=c.attention_bias)  # [n, heads, d_head]
         a = c.mix_heads(*c.prepare(q, k), v, None)  # [n, n_heads, d_head]
-        x = x + parts.project_output(a, "self_attn.o_proj", c.d_model)
+        x = x + parts.project_output(a, "self_attn.o_proj", c.d_model, bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
         sizes.check_at_most(c, "n_drafted", "vocab_size")
+
+
+class Eagle3Layers(Eagle3):
+    """Plain layers may follow, and attention may have biases.
+
+    Source: Eagle3LlamaForCausalLM of vLLM, llama_eagle3.py.
+    """
+
+    reference = "Eagle3LlamaForCausalLM of vllm-project/vllm"
+    model_types = ("eagle3.Eagle3LlamaForCausalLM",)
+    equivalent_classes = ("Eagle3Qwen2_5vlForCausalLM", "Eagle3Qwen3vlForCausalLM")
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (sizes.padding_in_table(None),)
+
+    n_layers: sizes.Positive = sizes.hf()
+    attention_bias: sizes.Flag = sizes.hf()
+    fc_norm = sizes.constant(False)
+
+    def draft(c, x: Data, embedded: Data) -> Data:
+        kinds = [("first", 1), ("layer", c.n_layers - 1)]
+        return ops.layers(x, "layers.{layer}.", kinds, c.layer, reads=(embedded,))
+
+    def layer(c, kind: str, x: Data, embedded: Data) -> Data:
+        if kind == "first":
+            return c.first_layer(x, embedded)
+        x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
+        return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))

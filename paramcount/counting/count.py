@@ -40,7 +40,7 @@ class Count(JsonResult):
         "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16",
         "tied", "scope", "architecture", "reference", "stored_bytes", "quantization", "not_counted", "warnings",
         "notes", "remarks", "components", "active_components", "details", "parts", "unreachable",
-        "unreachable_reasons", "release",
+        "unreachable_reasons", "shared_with_target", "release",
     )  # fmt: skip
     id: str
     total: int
@@ -163,7 +163,22 @@ class Count(JsonResult):
     @property
     def notes(self) -> tuple[str, ...]:
         """Harmless facts about how the config was read and how its weights are stored."""
-        return (*self.reading_notes, *self._storage[1])
+        return (*self.reading_notes, *self._describe_draft(), *self._storage[1])
+
+    @cached_property
+    def shared_with_target(self) -> int:
+        """Of a draft head, the parameters that are copies of the target's, which an engine loads once; otherwise 0."""
+        names = () if self.sizes is None else self.sizes.shared_with_target
+        return sum(tensor.parameters for tensor in self.tensors if tensor.name in names) if names else 0
+
+    def _describe_draft(self) -> tuple[str, ...]:
+        """What a draft head adds to its target."""
+        if self.sizes is None or not self.sizes.is_draft:
+            return ()
+        if shared := self.shared_with_target:
+            added = self.total - shared
+            return (f"a draft head: its token embedding ({shared:,}) is the target's; it adds {added:,} parameters",)
+        return (f"a draft head: it adds its {self.total:,} parameters to those of the target",)
 
     @cached_property
     def _storage(self) -> tuple[Storage | None, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
-from paramcount.architectures import ARCHITECTURES, DRAFTS, RELEASED_AS, get_sections, split_name
+from paramcount.architectures import ARCHITECTURES, DRAFT_KEYS, DRAFTS, RELEASED_AS, get_sections, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
@@ -100,6 +100,13 @@ def use_released_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**document, "model_type": own} if own else document
 
 
+def find_draft_key(document: Mapping[str, Any], cls: str) -> str | None:
+    """The key that shows that a config.json of one layer is that of a draft head, if it names its target's class."""
+    if document.get("num_hidden_layers") != 1 or (cls and not is_known_class(cls)):
+        return None
+    return next((key for key in DRAFT_KEYS if document.get(key) is not None), None)
+
+
 def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """The config.json with its model type, and a note if the type had to be inferred from `architectures`.
 
@@ -109,6 +116,10 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
     given_type, cls = document.get("model_type"), get_class_name(document)
     if cls in DRAFTS:
         return {**document, "model_type": DRAFTS[cls]}, ()
+    if (key := find_draft_key(document, cls)) is not None:
+        reference = get_reference_class(architecture_of(DRAFT_KEYS[key]))
+        note = f"a single layer with {key} is a draft head; counted as {reference}"
+        return {**document, "model_type": DRAFT_KEYS[key], "architectures": [reference]}, (note,)
     if not cls or not (given_type is None or isinstance(given_type, str)):
         return document, ()
     if given_type in ARCHITECTURES:

@@ -392,6 +392,7 @@ class Sizes(metaclass=Architecture):
     equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
     # Whether it drafts tokens for another model, the target, whose model type its config.json has: the class says more.
     is_draft: ClassVar[bool] = False
+    draft_key: ClassVar[str] = ""  # that only such drafts of one layer have, if releases name the class of their target
     shared_with_target: ClassVar[tuple[str, ...]] = ()  # its tensors that are copies of the target's
     # Modules of publishers, as auto_map names them, that build what the reference builds: a release was compared.
     copied_modules: ClassVar[tuple[str, ...]] = ()

@@ -14,7 +14,7 @@ from paramcount.execution import run_model
 from paramcount.execution.inputs import list_inputs
 from paramcount.flow import TensorRow
 from tests.draft_heads import CONFIGS, SMALL
-from tests.oracle import drafts, logits
+from tests.oracle import drafts, drafts_of_engines, logits
 
 N, BLOCK = 7, 5
 
@@ -40,12 +40,15 @@ def list_copies(tensor: TensorRow) -> list[str]:
 
 def make_inputs(document: dict[str, Any]) -> dict[str, Any]:
     """Random inputs for N tokens, of which the model takes what it reads."""
-    d, vocab = document["hidden_size"], document["vocab_size"]
-    states = document.get("target_hidden_size", d) * 3
-    if "dflash_config" in document:
+    d, vocab, states = document.get("hidden_size", document.get("emb_dim")), document["vocab_size"], 0
+    if "draft_vocab_size" in document:
+        states = document.get("target_hidden_size", d) * 3
+    elif "dflash_config" in document:
         states = len(document["dflash_config"]["target_layer_ids"]) * d
     return {
-        "target_hidden_states": torch.randn(N, states),
+        "drafted_tokens_1": torch.randint(vocab, (N,)),
+        "drafted_tokens_2": torch.randint(vocab, (N,)),
+        "target_hidden_states": torch.randn(N, states or d),
         "masked_tokens": torch.tensor([0, 0, 1, 0, 1, 1, 0]),
         "embedded_block": torch.randn(BLOCK, d),
         "embedded_tokens_before": torch.randn(BLOCK, d),
@@ -58,7 +61,7 @@ def make_inputs(document: dict[str, Any]) -> dict[str, Any]:
 def test_the_flow_of_a_draft_head_computes_the_logits_of_its_code(name: str) -> None:
     torch.manual_seed(1)
     document = SMALL[name]
-    model = drafts.build(document)
+    model = drafts_of_engines.build(document)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     tokens, given = torch.randint(document["vocab_size"], (N,)), make_inputs(document)
@@ -66,7 +69,8 @@ def test_the_flow_of_a_draft_head_computes_the_logits_of_its_code(name: str) -> 
     reads = list_inputs(next(iter(list_flows(sizes)))[0])
     given = {key: value for key, value in given.items() if key in reads}
     with torch.no_grad():
-        expected = model(tokens, **given).numpy()
+        expected = model(tokens, **{key: value for key, value in given.items() if "drafted" not in key}).numpy()
+    assert pc.count(document).total == sum(parameter.numel() for parameter in model.parameters())
     weights = {key: value.numpy() for key, value in model.state_dict().items()}
     run = run_model(sizes, weights, tokens.tolist(), **{key: v.numpy() for key, v in given.items()})
     assert np.abs(run.logits - expected).max() / np.abs(expected).max() < logits.TOLERANCE
