@@ -8,6 +8,7 @@ They also share their options:
 
 - `download=True` fetches the config.json of a Hugging Face id that is not in the local cache; needs the [hub] extra.
 - `set={"n_layers": 40}` changes sizes first, as `what_if` does.
+- `base="llama-3.1-8b"` is the model that an adapter_config.json changes, if its own name for it is not known.
 - `strict=True` turns every warning about a config into an error. By default Python's `warnings` shows each of them as a
   `ConfigWarning`.
 
@@ -59,9 +60,12 @@ class LoadOptions(TypedDict, total=False):
     download: bool
     strict: bool
     set: Settings | None
+    base: object
 
 
-def load(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Model:
+def load(
+    model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None, base: object = None
+) -> Model:
     """The sizes of a model, with their sources, how its config was read and what its zoo entry says.
 
     Raises: ParamcountError for an unknown model, with the nearest names, and for an invalid config.
@@ -73,7 +77,7 @@ def load(model: object, *, download: bool = False, strict: bool = False, set: Se
     """
     from paramcount import loading
 
-    loaded = loading.load(model, download=download, strict=strict)
+    loaded = loading.load(model, download=download, strict=strict, base=base)
     if set is not None and not isinstance(set, Mapping):
         raise ParamcountError(f"is of type {type(set).__name__}", where="set", expected="a mapping of sizes to values")
     if not set:
@@ -668,7 +672,7 @@ def lora(
     ranks by regular expressions for the ends of names. `method` is lora, rslora, dora, ia3 or vera; IA³ has no rank
     `r`. `modules_to_save` are trained as a whole. `bias` trains no biases, those of
     the adapted layers (`"adapted"`), or all. `dtype` is that of the saved adapter: f32, f16 or bf16; peft keeps
-    adapters in float32.
+    adapters in float32. An adapter_config.json as `model` states all of these itself.
 
     Raises: ParamcountError for unknown targets, and for layers that the method does not apply to.
 
@@ -679,23 +683,16 @@ def lora(
     3407872
     """
     from paramcount.costs.adapters.adapters import measure_adapter
+    from paramcount.costs.adapters.saved import choose_options
 
-    return measure_adapter(
-        load(model, **options),
-        r=r,
-        targets=targets,
-        target_pattern=target_pattern,
-        target_parameters=target_parameters,
-        exclude_modules=exclude_modules,
-        exclude_pattern=exclude_pattern,
-        layers_to_transform=layers_to_transform,
-        layers_pattern=layers_pattern,
-        rank_pattern=rank_pattern or {},
-        method=method,
-        modules_to_save=modules_to_save,
-        bias=bias,
-        dtype=dtype,
-    )
+    loaded = load(model, **options)
+    given = {
+        "r": r, "targets": targets, "target_pattern": target_pattern, "target_parameters": target_parameters,
+        "exclude_modules": exclude_modules, "exclude_pattern": exclude_pattern, "layers_pattern": layers_pattern,
+        "layers_to_transform": layers_to_transform, "rank_pattern": rank_pattern or {}, "method": method,
+        "modules_to_save": modules_to_save, "bias": bias, "dtype": dtype,
+    }  # fmt: skip
+    return measure_adapter(loaded, **choose_options(loaded, given))
 
 
 def find_adapters(model: object, trainable: str | int, **options: Unpack[LoadOptions]) -> AdapterSearch:
@@ -987,9 +984,10 @@ def _select(
     download: bool = False,
     strict: bool = False,
     set: Settings | None = None,
+    base: object = None,
 ) -> list[Model]:
     """The selected models, each once, all with the changes in `set`."""
     from paramcount.loading import select_models
 
-    selected = select_models(models, estimates=estimates, download=download, strict=strict)
+    selected = select_models(models, estimates=estimates, download=download, strict=strict, base=base)
     return [load(model, set=set) for model in selected] if set else selected

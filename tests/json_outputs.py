@@ -127,6 +127,11 @@ def command_lines(folder: Path) -> list[list[str]]:
             ["compare", str(path)],
         ]
     lines.append(["scan", str(folder / "models")])
+    for run in json.loads((DATA / "peft_adapters.json").read_text(encoding="utf-8")):
+        path = folder / "adapters" / run["name"] / "adapter_config.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(run["config"]), encoding="utf-8")
+        lines.append(["show", str(path)])
     for name in HEADERS:
         saved = json.loads((DATA / "headers" / f"{name}.json").read_text(encoding="utf-8"))
         place = folder / "checkpoints" / name

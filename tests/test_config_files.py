@@ -309,8 +309,6 @@ SIBLING = "(expected the config.json in the same directory)"
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"},
-         "is an adapter's config for Qwen/Qwen3-8B (expected the config.json of the model it adapts)"),
         ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"},
          "is a diffusion pipeline's config (expected a model's config.json)"),
         ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {SIBLING}"),

@@ -33,7 +33,7 @@ def test_help_of_memory_puts_what_every_command_shares_at_the_end(run: Runner) -
     assert lines.index("Options:") < lines.index("Common options:")
     common = lines[lines.index("Common options:") :]
     assert [line.split()[0] for line in common if line.startswith("  -")] == [
-        "--set", "--strict", "--download", "--format", "-o,", "--color", "-h,",
+        "--set", "--strict", "--download", "--base", "--format", "-o,", "--color", "-h,",
     ]  # fmt: skip
 
 

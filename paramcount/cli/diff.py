@@ -38,7 +38,7 @@ def command(request: CommandRequest) -> None:
     if len(names) > 2 or (len(names) == 1 and not request.changes):
         problem = f"diff compares two models, not {len(names)}"
         raise ParamcountError(problem, expected="two models, or one with --set SIZE=VALUE")
-    models = [load(name, download=request.download) for name in names]
+    models = [load(name, download=request.download, base=request.base) for name in names]
     changed_models = [apply_changes(model, request.changes) for model in models]
     a = models[0] if len(models) == 1 else changed_models[0]
     b = changed_models[-1]

@@ -57,10 +57,12 @@ from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command
 def command(request: CommandRequest, **options: Any) -> None:
     """Show the trainable parameters of an adapter: LoRA, rsLoRA, DoRA, IA³ or VeRA, by module.
 
-    The numbers equal those of the peft library. all-linear means every linear layer except the LM head."""
+    The numbers equal those of the peft library. For an adapter_config.json, its own options count. all-linear means
+    every linear layer except the LM head."""
     from paramcount.costs.adapters.adapters import measure_adapter
     from paramcount.costs.adapters.render import build_adapter_table
+    from paramcount.costs.adapters.saved import choose_options
 
     model = request.load()
-    adapter = measure_adapter(model, **options)
+    adapter = measure_adapter(model, **choose_options(model, options))
     request.emit_model(build_adapter_table(adapter), model, adapter)

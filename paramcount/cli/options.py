@@ -151,6 +151,7 @@ MODEL_OPTIONS = [
     click.Option(["--set", "changes"], metavar="SIZE=VALUE", multiple=True, help=CHANGES),
     make_flag("--strict", "Treat warnings as errors (exit code 2)."),
     DOWNLOAD,
+    click.Option(["--base"], metavar="MODEL", help="Base of an adapter_config.json, if its own name is not known."),
 ]
 SHORT_FORMATS = ("csv", "markdown", "json", "latex")
 FORMAT_HELP = f"Select the format: {', '.join(FORMATS)}; short: {', '.join(f'--{name}' for name in SHORT_FORMATS)}."
@@ -195,6 +196,7 @@ class CommandRequest(NamedTuple):
     changes: tuple[str, ...] = ()
     strict: bool = False
     download: bool = False
+    base: str | None = None
     format: str | None = None
     flags: tuple[str, ...] = ()
     output: str | None = None
@@ -204,13 +206,13 @@ class CommandRequest(NamedTuple):
         """The model, changed by --set."""
         from paramcount.loading import load
 
-        return apply_changes(load(self.names, download=self.download), self.changes)
+        return apply_changes(load(self.names, download=self.download, base=self.base), self.changes)
 
     def select(self, *, estimates: bool = False) -> list[Model]:
         """All models, those of families and wildcards included, changed by --set."""
         from paramcount.loading import select_models
 
-        models = select_models(self.names, estimates=estimates, download=self.download)
+        models = select_models(self.names, estimates=estimates, download=self.download, base=self.base)
         return [apply_changes(model, self.changes) for model in models]
 
     def collect_messages(self, models: Iterable[Model], *results: HasMessages) -> Messages:

@@ -20,8 +20,8 @@ def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool
     """Show one model: total, components and arithmetic.
 
     MODEL is a name, a Hugging Face id, or the path of a config.json, its directory or a YAML file; - reads standard
-    input. For a checkpoint (.safetensors, .gguf, an index, a directory of shards or a saved header), show what it
-    contains, by component."""
+    input. For an adapter_config.json, show its base and what the adapter adds. For a checkpoint (.safetensors, .gguf,
+    an index, a directory of shards or a saved header), show what it contains, by component."""
     if by and keys:
         raise ParamcountError("--by cannot be combined with --keys")
     if is_checkpoint_path(str(request.names)):
@@ -52,6 +52,11 @@ def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool
 
         result = build_model_table(model, count)
         result = result._replace(below=[*result.below, summarize_resources(model, count)])
+        if model.adapter is not None:
+            from paramcount.costs.adapters.saved import describe_saved_adapter
+
+            line, data = describe_saved_adapter(model)
+            result = result._replace(below=[*result.below, line], data=result.data | data)
     request.emit_model(result, model)
 
 

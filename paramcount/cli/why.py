@@ -144,7 +144,7 @@ def load_question_model(i: int, question: Question, request: CommandRequest) -> 
     from paramcount.loading import load
 
     try:
-        model = load(question.name, download=request.download)
+        model = load(question.name, download=request.download, base=request.base)
     except ParamcountError as error:
         if i == 0 or error.where or question.figures or question.files:
             raise

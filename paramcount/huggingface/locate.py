@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, locate_errors, make_extra_error, make_printable, quote
 from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
-from paramcount.huggingface.forms import FILE_NAMES
+from paramcount.huggingface.forms import FILE_NAMES, find_form
 from paramcount.huggingface.forms.refused import CONFIG, CONFIG_OF_CHECKPOINT, find_text_kind
 
 FILE_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")  # after which huggingface_hub names files
@@ -93,9 +93,8 @@ def find_in_directory(folder: Path) -> Path:
         return folder / "config.json"
     if os.path.isdir(folder / "snapshots"):
         return find_snapshot(folder)
-    for name in FILE_NAMES:
-        if os.path.isfile(folder / name):
-            return folder / name
+    if path := find_form_file(folder):
+        return path
     try:
         os.stat(os.path.join(folder, "."))  # a listable directory may still not be accessible
         children = sorted(folder.iterdir())
@@ -112,6 +111,21 @@ def find_in_directory(folder: Path) -> Path:
         )
     others = f", only {format_file_names(files)}" if files else ""
     raise ParamcountError(f"has no config.json{others}", where=place, expected="the directory of a model")
+
+
+def find_form_file(folder: Path) -> Path | None:
+    """The file of a directory that holds a model's sizes in another form than config.json; None if there is none."""
+    paths = (folder / name for name in FILE_NAMES if os.path.isfile(folder / name))
+    return next((path for path in paths if is_known_form(path)), None)
+
+
+def is_known_form(path: Path) -> bool:
+    """Whether a file holds sizes in another form; many tools keep a params.json that is none."""
+    try:
+        content = read_path(path).content
+    except ParamcountError:
+        return False
+    return "peft_type" in content or find_form(content) is not None
 
 
 def format_file_names(paths: Sequence[Path]) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 import paramcount.zoo as zoo
 from paramcount.errors import (
@@ -31,6 +31,19 @@ SPEC_HELP = (
     "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
 )
 YAML_ENDS = (".yaml", ".yml")
+BASE_KEY = "base_model_name_or_path"
+BASE_HELP = "a model of the zoo, in the local Hugging Face cache or on this disk, or the option base"
+
+
+class LoadRequest(NamedTuple):
+    """What a model may be read with besides its spec."""
+
+    download: bool = False  # fetch the config.json of a Hugging Face id that is not in the local cache
+    base: object = None  # the spec of the model that an adapter changes, instead of the name that its config states
+    is_base: bool = False  # the model that is read is the base of an adapter, and no adapter itself
+
+
+DEFAULT = LoadRequest()
 
 
 class ConfigObject(Protocol):
@@ -41,7 +54,7 @@ class ConfigObject(Protocol):
     def to_dict(self) -> Mapping[str, Any]: ...
 
 
-def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.Model:
+def load(spec: object, *, download: bool = False, strict: bool = False, base: object = None) -> zoo.Model:
     """The model that `spec` identifies, with its sizes and their sources.
 
     Args:
@@ -50,6 +63,7 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
             transformers config, or any object with `model_type` and `to_dict()`; a loaded model. A name without a
             slash or extension is looked up in the zoo first, then in the current directory.
         download: Fetch the config.json of a Hugging Face id that is not in the local cache; needs the [hub] extra.
+        base: The model that an adapter changes, for an adapter_config.json whose base is not known by its name.
         strict: Turn warnings into errors. By default Python's `warnings` shows each of them as a `ConfigWarning`.
 
     Raises: ParamcountError for an unknown model and for an invalid config.
@@ -59,7 +73,9 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
     >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).sizes.n_layers
     36
     """
-    model = spec if isinstance(spec, zoo.Model) else _load_any(spec, download)
+    model = spec if isinstance(spec, zoo.Model) else _load_any(spec, LoadRequest(download, base))
+    if base is not None and model.adapter is None:
+        raise ParamcountError("is only for an adapter_config.json", where="base", expected="no base for other models")
     if warnings := model.warnings:
         if strict:
             raise make_strict_error(warnings)
@@ -68,18 +84,18 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
     return model
 
 
-def _load_any(spec: object, download: bool) -> zoo.Model:
+def _load_any(spec: object, request: LoadRequest) -> zoo.Model:
     """The model of any spec that is not a Model already."""
     if isinstance(spec, Mapping):
-        return load_mapping(spec, "unnamed")
+        return load_mapping(spec, "unnamed", request=request)
     if isinstance(spec, str):
         if is_url(spec):
-            return _load_url(spec, download)
+            return _load_url(spec, request)
         if is_file_name(spec):
-            return _load_path_or_stdin(spec)
-        return _load_name(spec, download)
+            return _load_path_or_stdin(spec, request)
+        return _load_name(spec, request)
     if isinstance(spec, os.PathLike):
-        return _load_path_or_stdin(os.fsdecode(spec))
+        return _load_path_or_stdin(os.fsdecode(spec), request)
     if is_config_object(spec):
         return _load_object(spec)
     raise ParamcountError(f"{type(spec).__name__} is not a model", expected=SPEC_HELP)
@@ -105,23 +121,23 @@ def _load_object(config: ConfigObject) -> zoo.Model:
     return load_mapping(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
 
-def _load_url(url: str, download: bool) -> zoo.Model:
+def _load_url(url: str, request: LoadRequest) -> zoo.Model:
     """The model of a Hugging Face URL. The zoo is used for the main revision only."""
     repo, revision = parse_hub_url(url)
     if revision == "main":
-        return _load_name(repo, download)
+        return _load_name(repo, request)
     from paramcount.huggingface import locate
 
-    path = _find_cached(repo, revision, download) if locate.REPO.fullmatch(repo) else None
-    if path is None and not download:
+    path = _find_cached(repo, revision, request.download) if locate.REPO.fullmatch(repo) else None
+    if path is None and not request.download:
         raise ParamcountError(
             f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache",
             expected=f"--download, or https://huggingface.co/{repo} for the main revision",
         )
-    return load_path(path or locate.download_config(repo, revision))
+    return load_path(path or locate.download_config(repo, revision), request)
 
 
-def _load_name(name: str, download: bool) -> zoo.Model:
+def _load_name(name: str, request: LoadRequest) -> zoo.Model:
     """The model of a name: from the zoo, else from the local Hugging Face cache, else from the Hub if `download`."""
     try:
         return zoo.load_entry(find_id(name))
@@ -130,15 +146,15 @@ def _load_name(name: str, download: bool) -> zoo.Model:
 
         if not locate.REPO.fullmatch(name):
             raise
-        path = _find_cached(name, "main", download)
-        if path is None and not download:
+        path = _find_cached(name, "main", request.download)
+        if path is None and not request.download:
             raise ParamcountError(
                 f"unknown model {quote(name)}",
                 expected="a name from `paramcount list` or a repository in the local Hugging Face cache; "
                 "--download fetches others",
                 nearest=suggest_names(name),
             ) from None
-        return load_path(path or locate.download_config(name))
+        return load_path(path or locate.download_config(name), request)
 
 
 def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
@@ -153,15 +169,15 @@ def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
         return None
 
 
-def _load_path_or_stdin(path: str) -> zoo.Model:
+def _load_path_or_stdin(path: str, request: LoadRequest) -> zoo.Model:
     """The model of a file or directory, or of the config.json on standard input for "-"."""
     if path.lower().endswith(YAML_ENDS):
         return _load_yaml(expand_home(path))
     if path != "-":
-        return load_path(expand_home(path))
+        return load_path(expand_home(path), request)
     from paramcount.huggingface.locate import read_stdin
 
-    return load_document(read_stdin())
+    return load_document(read_stdin(), request)
 
 
 def _load_yaml(path: Path) -> zoo.Model:
@@ -175,28 +191,30 @@ def _load_yaml(path: Path) -> zoo.Model:
     return zoo.make_model(zoo.read_entry(path))
 
 
-def load_path(path: Path) -> zoo.Model:
+def load_path(path: Path, request: LoadRequest = DEFAULT) -> zoo.Model:
     """The model of a config.json, or of a directory with one."""
     from paramcount.huggingface.locate import read_path
 
-    return load_document(read_path(path))
+    return load_document(read_path(path), request)
 
 
-def load_document(document: Document) -> zoo.Model:
+def load_document(document: Document, request: LoadRequest = DEFAULT) -> zoo.Model:
     """The model of a parsed file; errors name its location."""
     try:
-        return load_mapping(document.content, document.place, document.name)
+        return load_mapping(document.content, document.place, document.name, request)
     except ParamcountError as error:
         raise error.add_location(document.place) from None
 
 
-def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Model:
+def load_mapping(content: Mapping[str, Any], id: str, name: str = "", request: LoadRequest = DEFAULT) -> zoo.Model:
     """The model of a parsed mapping.
 
     A config.json has `model_type` or `architectures`, a zoo entry has `architecture` and `config`.
 
     Raises: ParamcountError if the mapping is both or neither, or the file of another tool.
     """
+    if "peft_type" in content:
+        return _load_adapter(content, request)
     if form := _find_form(content):
         return _load_form(form, content, id, name)
     has_model_type, has_config = "model_type" in content, "architecture" in content and "config" in content
@@ -215,6 +233,27 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
 
     check_is_config(content)
     return _load_config(content, id, name)
+
+
+def _load_adapter(content: Mapping[str, Any], request: LoadRequest) -> zoo.Model:
+    """The model that an adapter_config.json of PEFT changes, with the adapter beside it."""
+    if request.is_base:
+        raise ParamcountError("is an adapter too", expected="the base of an adapter is a model")
+    inner, base, name = LoadRequest(request.download, is_base=True), request.base, content.get(BASE_KEY)
+    if base is not None:
+        model = base if isinstance(base, zoo.Model) else _load_any(base, inner)
+    elif isinstance(name, str) and name:
+        try:
+            model = _load_any(name, inner)
+        except ParamcountError as error:
+            problem = f"= {quote(name)} is not known: {error.found}"
+            last = name.rstrip("/").rpartition("/")[2]
+            nearest = suggest_names(last) if len(last) > 2 else ()
+            raise ParamcountError(problem, where=BASE_KEY, expected=BASE_HELP, nearest=nearest) from None
+    else:
+        raise ParamcountError(f"= {describe_value(name)}", where=BASE_KEY, expected=BASE_HELP)
+    note = f"read as PEFT's adapter_config.json, an adapter of {model.id}"
+    return replace(model, adapter=content, reading=model.reading._replace(notes=(note, *model.reading.notes)))
 
 
 def _find_form(content: Mapping[str, Any]) -> Form | None:
@@ -247,7 +286,7 @@ def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
 
 
 def select_models(
-    specs: object, *, estimates: bool = False, download: bool = False, strict: bool = False
+    specs: object, *, estimates: bool = False, download: bool = False, strict: bool = False, base: object = None
 ) -> list[zoo.Model]:
     """The selected models in the given order, each once.
 
@@ -257,6 +296,7 @@ def select_models(
         estimates: Include third-party estimates.
         download: As for `load`.
         strict: As for `load`.
+        base: As for `load`.
 
     Raises: ParamcountError as `load` does, and for the name of an estimate without `estimates`.
     """
@@ -269,7 +309,7 @@ def select_models(
     for spec in specs:
         ids = expand_pattern(spec)
         if ids is None:
-            model = load(spec, download=download, strict=strict)
+            model = load(spec, download=download, strict=strict, base=base)
             if model.estimate and not estimates:
                 _ = model.sizes  # raises: there is nothing to count
             models[model] = None

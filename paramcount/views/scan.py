@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.errors import ConfigWarning, ParamcountError, join_place, make_printable, make_strict_error
-from paramcount.huggingface.forms import FILE_NAMES, find_form
-from paramcount.huggingface.locate import read_path
+from paramcount.huggingface.forms import FILE_NAMES
+from paramcount.huggingface.locate import is_known_form
 from paramcount.views.compare import Row, make_rows
 from paramcount.zoo import Model
 
@@ -173,14 +173,6 @@ def find_configs(folder: Path, scan: Scan) -> list[Path]:
                 configs.append(Path(entry.path))
     scan.skipped.sort()
     return configs
-
-
-def is_known_form(path: Path) -> bool:
-    """Whether a file holds sizes in another form; many tools keep a params.json that is none."""
-    try:
-        return find_form(read_path(path).content) is not None
-    except ParamcountError:
-        return False
 
 
 def find_skip_reason(entry: os.DirEntry[str]) -> str:

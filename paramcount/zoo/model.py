@@ -33,6 +33,7 @@ class Model:
     is_own: bool = False  # an entry that the user added
     original: Model | None = field(default=None, hash=False, repr=False)  # of a what-if: the model before all changes
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, hash=False)  # {size: (before, after)}
+    adapter: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)  # an adapter_config.json of PEFT
 
     @property
     def warnings(self) -> tuple[str, ...]:

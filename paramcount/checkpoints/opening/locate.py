@@ -91,7 +91,7 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
         path = expand_home(str(path))
         if os.path.isdir(path):
             names = list_files(path)
-            if "config.json" in names and not with_config:
+            if not with_config and ("config.json" in names or has_other_config(path, names)):
                 return False
             has_file = any(
                 detect_format_by_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names
@@ -105,6 +105,14 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
         return bool(HEADER_MARK.search(text) or INDEX_MARK.search(text))
     except ParamcountError:
         return False
+
+
+def has_other_config(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder holds the sizes of its model in another form, such as Mistral's params.json."""
+    from paramcount.huggingface.forms import FILE_NAMES
+    from paramcount.huggingface.locate import find_form_file
+
+    return not set(FILE_NAMES).isdisjoint(names) and find_form_file(folder) is not None
 
 
 def detect_format_by_name(name: str) -> str | None:

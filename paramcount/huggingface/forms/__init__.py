@@ -23,7 +23,9 @@ from paramcount.huggingface.forms.form import Form, Translation
 __all__ = ["FILE_NAMES", "FORMS", "Form", "Translation", "find_form"]
 
 # The names under which files of these forms are kept; in a directory, the first that is there counts.
-FILE_NAMES = ("params.json", "bert_config.json", "albert_config.json", "xlnet_config.json", "hparams.json")
+FILE_NAMES = (
+    "params.json", "bert_config.json", "albert_config.json", "xlnet_config.json", "hparams.json", "adapter_config.json",
+)  # fmt: skip
 
 FORMS = (
     deepseek_inference.FORM,

@@ -16,7 +16,6 @@ LANGUAGE_MODEL = "the config.json of a language model"
 
 # (keys that identify the kind, what it is, what to pass instead). The first that fits is meant.
 FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("peft_type",), "an adapter's config", "the config.json of the model it adapts"),
     (("_diffusers_version", "scheduler"), "a diffusion pipeline's model_index.json",
      f"{LANGUAGE_MODEL}, such as text_encoder/"),
     (("_diffusers_version",), "a diffusion pipeline's config", CONFIG),
@@ -101,9 +100,6 @@ def find_other_tool(document: Mapping[str, Any]) -> ParamcountError | None:
     """The error for the file of another tool; None if no tool is recognised."""
     for keys, kind, expected in FILES:
         if all(key in document for key in keys):
-            base = document.get("base_model_name_or_path")
-            if keys == ("peft_type",) and isinstance(base, str):
-                kind += f" for {make_printable(base, 80)}"
             return ParamcountError(f"is {kind}", expected=expected)
     return None
 
