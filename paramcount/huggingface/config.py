@@ -94,6 +94,8 @@ def get_class_name(document: Mapping[str, Any]) -> str:
 def use_released_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The config.json with the model type of its modeling code, where it states that of the code it was made from."""
     words: Mapping[str, str] = RELEASED_AS.get(str(document.get("model_type")), {})
+    if not words:
+        return document
     auto_map = document.get("auto_map")
     named = [get_class_name(document), *(map(str, auto_map.values()) if isinstance(auto_map, Mapping) else ())]
     own = next((own for word, own in words.items() if any(word in name for name in named)), None)

@@ -344,9 +344,12 @@ def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[Key
 
     A single one may be a setting: the rank of a quantisation, the dimension of a rotary embedding.
     """
+    found = list(list_blocks(unread))
+    if not found:
+        return []
     names, unused = list_key_names(readers), list_unused_keys(readers)
     blocks = []
-    for path, block in list_blocks(unread):
+    for path, block in found:
         numbers = [str(key) for key, value in block.items() if type(value) is int and value > 1]
         sizes = [key for key in numbers if is_size_like(key[:MAX_KEY_LENGTH])]
         known_sizes = [key for key in sizes if key in names]

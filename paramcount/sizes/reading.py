@@ -128,5 +128,7 @@ def find_part_section(architecture: type[Sizes], name: str, document: Mapping[st
 
 def get_language_section(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a multimodal config.json with the settings of its language model; all of it if it has no sections."""
-    sections = (document.get(name) for name in LANGUAGE_SECTIONS)
-    return next((section for section in sections if isinstance(section, Mapping)), document)
+    for name in LANGUAGE_SECTIONS:
+        if name in document and isinstance(section := document[name], Mapping):
+            return section
+    return document

@@ -161,12 +161,12 @@ def is_quantised(model: Model) -> bool:
     if model.release and model.release.quantisation is not None:
         return True
     document = model.storage_keys
-    language_model = document.get("text_config")
-    if isinstance(language_model, Mapping) and not QUANTISATION_KEYS.isdisjoint(language_model):
+    if not QUANTISATION_KEYS.isdisjoint(document):
         return True
-    block = document.get("quantization")  # MLX's
-    is_mlx = isinstance(block, Mapping) and "bits" in block and "group_size" in block
-    return is_mlx or not QUANTISATION_KEYS.isdisjoint(document)
+    language_model, block = document.get("text_config"), document.get("quantization")  # the second is MLX's
+    if language_model and isinstance(language_model, Mapping) and not QUANTISATION_KEYS.isdisjoint(language_model):
+        return True
+    return bool(block) and isinstance(block, Mapping) and "bits" in block and "group_size" in block
 
 
 def list_release_items(count: Count, release: Release) -> dict[str, int]:
