@@ -179,6 +179,9 @@ from paramcount.flow.operations.gated_states import log_decay as log_decay
 from paramcount.flow.operations.gated_states import one_minus_exp as one_minus_exp
 from paramcount.flow.operations.gated_states import minus_exp as minus_exp
 from paramcount.flow.operations.gated_states import divide_by_sum as divide_by_sum
+from paramcount.flow.operations.gated_states import scale_by_sum as scale_by_sum
+from paramcount.flow.operations.gated_states import StreamLinear as StreamLinear
+from paramcount.flow.operations.gated_states import linear_by_stream as linear_by_stream
 from paramcount.flow.operations.gated_states import KeyValueState as KeyValueState
 from paramcount.flow.operations.gated_states import GatedState as GatedState
 from paramcount.flow.operations.gated_states import BonusState as BonusState

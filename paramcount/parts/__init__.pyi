@@ -183,6 +183,7 @@ from paramcount.parts.fla import d_attention_head as d_attention_head
 from paramcount.parts.fla import derived_or_null as derived_or_null
 from paramcount.parts.fla import hybrid_attention as hybrid_attention
 from paramcount.parts.fla import plain_residual as plain_residual
+from paramcount.parts.fla import mix_kinds as mix_kinds
 from paramcount.parts.fla import FlaDecoder as FlaDecoder
 from paramcount.parts.fla import ShortConvolutions as ShortConvolutions
 from paramcount.parts.fla import ScaledNorms as ScaledNorms
@@ -370,6 +371,18 @@ from paramcount.parts.radio import RadioVision as RadioVision
 from paramcount.parts import resampler as resampler
 from paramcount.parts.resampler import Resampler as Resampler
 from paramcount.parts.resampler import resample as resample
+from paramcount.parts import rwkv as rwkv
+from paramcount.parts.rwkv import STREAMS as STREAMS
+from paramcount.parts.rwkv import difference_to_last as difference_to_last
+from paramcount.parts.rwkv import mix_with_last as mix_with_last
+from paramcount.parts.rwkv import low_rank as low_rank
+from paramcount.parts.rwkv import normalise_heads_apart as normalise_heads_apart
+from paramcount.parts.rwkv import waist as waist
+from paramcount.parts.rwkv import rounded_to_32 as rounded_to_32
+from paramcount.parts.rwkv import no_hybrid as no_hybrid
+from paramcount.parts.rwkv import RwkvDecoder as RwkvDecoder
+from paramcount.parts.rwkv import multiply_raw as multiply_raw
+from paramcount.parts.rwkv import RwkvWorld as RwkvWorld
 from paramcount.parts import sam as sam
 from paramcount.parts.sam import side as side
 from paramcount.parts.sam import kinds as kinds

@@ -6,6 +6,7 @@ fla-org/flash-linear-attention, which the other models of it repeat.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
 from paramcount import flow as ops
@@ -84,6 +85,15 @@ def plain_residual(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError(found, where="attnres_block_size", expected="null")
 
 
+def mix_kinds(attention_layers: Iterable[int], n_layers: ops.Size, first: int = 0) -> list[tuple[Hashable, ops.Size]]:
+    """Kinds of layers, of which some have attention in place of the mixer. `first`: index of the first layer."""
+    kinds: list[tuple[Hashable, ops.Size]] = []
+    for i in attention_layers:
+        kinds += [("mixer", i - first), ("attention", 1)]
+        first = i + 1
+    return [*kinds, ("mixer", n_layers - first)]
+
+
 class FlaDecoder(parts.Decoder):
     """Embedding, layers, norm and LM head of flash-linear-attention. A subclass adds its sizes and `mixer`."""
 
@@ -114,14 +124,9 @@ class FlaDecoder(parts.Decoder):
     def kinds(c) -> parts.Kinds | None:
         if not c.attention_layers:
             return None
-        kinds: list[tuple[str, ops.Size]] = []
-        reached = 0
-        for i in c.attention_layers:
-            kinds += [("mixer", i - reached), ("attention", 1)]
-            reached = i + 1
-        return [*kinds, ("mixer", c.n_layers - reached)]
+        return mix_kinds(c.attention_layers, c.n_layers)
 
-    def layer(c: Any, x: Data, *reads: Any) -> Data:
+    def layer(c: Any, x: Data, *reads: Any) -> Any:
         """`reads`: what all mixers read besides x; last the kind of the layer, if there are several."""
         *others, kind = reads if c.attention_layers else (*reads, "mixer")
         h = c.norm(x, c.layer_norms[0])

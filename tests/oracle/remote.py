@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tests.oracle import recurrent
+from tests.oracle import recurrent, rwkv
 
 
 class RMSNorm(nn.Module):
@@ -285,5 +285,11 @@ MODELS = {
     "linear_attn, hedgehog": Remote(
         recurrent.HEDGEHOG, lambda c: recurrent.FlaModel(c, recurrent.LinearAttentionMixer)
     ),
+    "rwkv5": Remote(rwkv.RWKV5, lambda c: rwkv.WorldModel(c, 5)),
+    "rwkv6": Remote(rwkv.RWKV6, lambda c: rwkv.FlaRwkv(c, 6)),
+    "rwkv6, hybrid": Remote(rwkv.RWKV6_HYBRID, lambda c: rwkv.FlaRwkv(c, 6)),
+    "rwkv6.Rwkv6ForCausalLM": Remote(rwkv.RWKV6_WORLD, lambda c: rwkv.WorldModel(c, 6)),
+    "rwkv7": Remote(rwkv.RWKV7, lambda c: rwkv.FlaRwkv(c, 7)),
+    "rwkv7, wide": Remote(rwkv.RWKV7_WIDE, lambda c: rwkv.FlaRwkv(c, 7)),
     "transformer": Remote(recurrent.TRANSFORMER, lambda c: recurrent.FlaModel(c, recurrent.transformer_mixer)),
 }

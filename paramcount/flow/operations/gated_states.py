@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import ClassVar
 
-from paramcount.flow.graph import Data, Size, Weight, make_step
-from paramcount.flow.operation import Array, Form, Pass, Shape, np
+from paramcount.flow.graph import Data, Size, Weight, make_step, multiply
+from paramcount.flow.operation import Array, Form, Operation, Pass, Shape, np
 from paramcount.flow.operations.elementwise import sigmoid, softplus
 from paramcount.flow.operations.recurrence import Recurrence
 
@@ -34,6 +34,33 @@ def minus_exp(x: Array) -> Array:
 def divide_by_sum(x: Array, least: float = 0.0) -> Array:
     """Vectors divided by their sum. `least`: is added to the sum."""
     return np.asarray(x / (x.sum(-1, keepdims=True) + np.float32(least)))
+
+
+@make_step("times the sum", phrase="times the sum of the other vector")
+def scale_by_sum(x: Array, y: Array) -> Array:
+    """Each vector of x times the sum of the values of the one of y."""
+    return x * y.sum(-1, keepdims=True)
+
+
+class StreamLinear(Operation, name="linear per stream", form=Form.LINEAR_PER_HEAD, named_by_weights=True):
+    """One matrix per stream, [n, streams, d_in] to [n, streams, d_out]; stored [d_out, streams · d_in]."""
+
+    phrase: ClassVar[str] = "one matrix per stream"
+
+    def multiply_adds(self, inputs: Sequence[Shape], weights: Sequence[Shape], out: Shape) -> int:
+        return out[0] * multiply(weights[0])
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        streams, d_in = inputs[0].shape[1:]
+        matrices = weights[0].reshape(-1, streams, d_in).transpose(1, 2, 0)
+        return (inputs[0].transpose(1, 0, 2) @ matrices).transpose(1, 0, 2)
+
+
+def linear_by_stream(x: Data, name: str, component: str, d_out: Size) -> Data:
+    """[n, streams, d_in] to [n, streams, d_out], with one matrix per stream."""
+    streams, d_in = x.shape[1:]
+    weight = Weight(name + ".weight", component, (d_out, streams * d_in))
+    return Data(StreamLinear(), (x,), (x.shape[0], streams, d_out), (weight,))
 
 
 class KeyValueState(Recurrence, form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v"), state_in_float32=True):
