@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
-from paramcount.architectures import ARCHITECTURES, DRAFT_KEYS, DRAFTS, RELEASED_AS, get_sections, split_name
+from paramcount.architectures import ARCHITECTURES, DRAFT_KEYS, DRAFTS, RELEASED_AS, get_own, get_sections, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
@@ -247,7 +247,7 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         if cls not in list_equivalent_classes(architecture_of(sections.default_type)):
             check_class(model_type, cls, architecture_of(model_type))
         sizes, reading, architecture = read_language_model_only(document, sections, counted_cls, has_head)
-        warnings = warn_other_class(document, counted_cls or reading.reference)
+        warnings = warn_unknown_part(document) + warn_other_class(document, counted_cls or reading.reference)
         warnings += warn_own_code(document, architecture_of(model_type), counted_cls or reading.reference)
         reading = reading._replace(warnings=(*reading.warnings, *warnings))
     else:
@@ -377,6 +377,16 @@ def warn_other_class(document: Mapping[str, Any], reference: str) -> tuple[str, 
     description = f"a class of model_type {other_type}" if other_type else "which is unknown"
     problem = f"architectures names {make_printable(cls, 60)}, {description}, but model_type is {model_type}"
     return (f"{problem}; counted as {reference}",)
+
+
+def warn_unknown_part(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """A warning for each part that a config.json names instead of stating its sizes, if the name is not known."""
+    named: Mapping[str, tuple[str, Mapping[str, Any]]] = get_own(document["model_type"], "named_sections") or {}
+    return tuple(
+        f"{key} = {make_printable(document[key], 60)} is not known; its parameters are not counted"
+        for key, (_, known) in named.items()
+        if document[key] not in known
+    )
 
 
 def warn_own_code(document: Mapping[str, Any], architecture: type[Sizes], reference: str) -> tuple[str, ...]:

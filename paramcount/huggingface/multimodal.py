@@ -109,6 +109,13 @@ def rename_sections(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for old, new in replaced.items():
         if document.get(old) is not None:
             document = {**{key: value for key, value in document.items() if key != old}, new: document[old]}
+    named: Mapping[str, tuple[str, Mapping[str, Any]]] = get_own(document.get("model_type"), "named_sections") or {}
+    for key, (section, known) in named.items():
+        name = document.get(key)
+        if not isinstance(name, str):
+            found = "is missing" if name is None else f"= {describe_value(name)}"
+            raise ParamcountError(found, where=key, expected=f"the name of a model, such as {next(iter(known))}")
+        document = {**document, section: known.get(name, {"model_type": name})}
     return document
 
 

@@ -382,6 +382,8 @@ class Sizes(metaclass=Architecture):
     sections: ClassVar[Sections | None] = None  # how the reference reads the sections of a multimodal config.json
     older_sections: ClassVar[Mapping[str, str]] = {}  # {name of a section in released files: its present name}
     replaced_sections: ClassVar[Mapping[str, str]] = {}  # the same of sections that count instead of the present one
+    # {key that names another model: (section that stands for it, {name: the config.json of that model})}
+    named_sections: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]] = {}
     # {ending of a class with the head of another task: the head}, or the name of such a table in parts/tasks.py
     task_heads: ClassVar[TaskHeads] = {}
     # {class that only publishers have: its head}, or the name of such a table in parts/published_heads.py
