@@ -470,6 +470,8 @@ def memory(
     tp: int | None = None,
     pp: int | None = None,
     ep: int | None = None,
+    draft: object = None,
+    draft_dtype: str | None = None,
     **options: Unpack[LoadOptions],
 ) -> Memory:
     """The memory that a model takes at inference: weights, KV cache and recurrent state.
@@ -494,6 +496,9 @@ def memory(
 
     With `available_kv`, the bytes that an engine leaves to the cache on each device, `available` says what they hold:
     tokens, sequences of the context, and the longest context, as the engine's log prints them.
+
+    `draft` is a model that drafts tokens, which the model verifies: its weights, in `draft_dtype`, and its cache come
+    on top, on the GPUs that compute the last layer. Draft heads such as EAGLE-3 are models, too.
 
     Units: bytes.
     Raises: ParamcountError as `count` does; for an unknown dtype, component, engine or GPU, for sizes below 1, and for
@@ -531,6 +536,10 @@ def memory(
         device=device,
         parallel=parallel,
         available_kv=available_kv,
+        draft=None
+        if draft is None
+        else load(draft, download=options.get("download", False), strict=options.get("strict", False)),
+        draft_dtype=draft_dtype,
     )
 
 

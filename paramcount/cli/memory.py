@@ -58,6 +58,8 @@ ENGINE_OPTION = click.option(
 @click.option(
     "--source", type=TOKENS, metavar="N", help="Encoder input length, images included (default: the context)."
 )
+@click.option("--draft", metavar="MODEL", help="Add a model that drafts tokens, with its own cache.")
+@click.option("--draft-dtype", metavar="DTYPE", help="Store its weights as DTYPE (default: as released, or bf16).")
 @click.option("--gpu", metavar="[Nx]NAME", help="Check whether the model fits N GPUs, such as 8xH100.")
 @click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
 @click.option(
@@ -90,6 +92,7 @@ def command(
     from paramcount.costs.devices import DOES_NOT_FIT
     from paramcount.costs.memory import measure_memory
     from paramcount.costs.render_memory import build_memory_table
+    from paramcount.loading import load
 
     if plot:
         from paramcount.cli.plot_memory import plot_memory
@@ -100,6 +103,7 @@ def command(
     dtype, overrides = split_dtypes(dtypes)
     named = {name: options.pop(name) for name in ("gpu", "memory", *DEVICE_OPTIONS)}
     size = options.pop("available_kv")
+    draft = options.pop("draft")
     available = None if size is None else BYTES.parse(size, "--available-kv")
     device, parallel = choose_device(options["engine"], **named, has_cache=available is not None)
     result = measure_memory(
@@ -110,6 +114,7 @@ def command(
         device=device,
         parallel=parallel,
         available_kv=available,
+        draft=None if draft is None else load(draft, download=request.download),
         **options,
     )
     messages = request.collect_messages([model], result)

@@ -10,11 +10,22 @@ from paramcount.costs.caches import CacheGroup, LayerCaches, merge_groups
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE, Device, judge
 from paramcount.costs.engines.engine import Engine
 from paramcount.costs.engines.records import CacheRequest, Share
-from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers, split_stacks
+from paramcount.costs.sharding import Parallelism, ShardShape, StoredRows, compute_once, select_layers, split_stacks
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
 
 SEVERITY = (FITS, TOO_CLOSE, DOES_NOT_FIT)
+
+
+class DraftModel(NamedTuple):
+    """A model that drafts the tokens of another one, which verifies them."""
+
+    model: Model
+    rows: StoredRows
+    caches: Sequence[LayerCaches]
+    shape: ShardShape
+    limit: int | None  # the most tokens that it takes; None if unknown
 
 
 class Deployment(NamedTuple):
@@ -30,11 +41,25 @@ class Deployment(NamedTuple):
     parallel: Parallelism = Parallelism()
     limit: int | None = None  # the most tokens that the model takes; None if unknown
     source_is_context: bool = False  # whether the encoder input is as long as the context
+    draft: DraftModel | None = None
 
     def change(self, *, context: int | None = None, batch: int | None = None) -> Deployment:
         """The same with another context or batch size."""
         request = self.request._replace(context=context or self.request.context, batch=batch or self.request.batch)
         return self._replace(request=request._replace(source=request.context) if self.source_is_context else request)
+
+    def find_draft(self) -> Deployment | None:
+        """The draft model beside it: on as many GPUs, or whole on each if they cannot share its heads."""
+        if self.draft is None:
+            return None
+        model, rows, caches, shape, limit = self.draft
+        parallel = Parallelism(pp=self.parallel.pp) if self.engine.reads_gguf else Parallelism(tp=self.parallel.tp)
+        try:
+            self.engine.check_parallelism(shape, parallel)
+        except ParamcountError:
+            parallel = Parallelism()
+        request = self.request._replace(tp=parallel.tp, reference=model.reading.reference)
+        return Deployment(model, rows, caches, shape, self.engine, request, self.device, parallel, limit)
 
     def list_stages(self) -> list[tuple[CacheGroup, ...]]:
         """What each pipeline stage caches."""
@@ -113,17 +138,23 @@ class Measured:
         deployment = self.deployment
         engine, request = deployment.engine, deployment.request._replace(tp=deployment.parallel.tp)
         counts = (
-            engine.count_tokens(groups, request, self.find_room(share))
+            engine.count_tokens(groups, request, self.find_room(share, own=True))
             for groups, share in zip(engine.list_groups(deployment), self.shares)
             if share.device is not None and any(not group.is_state for group in groups)
         )
         return min(counts, default=0)
 
-    def find_room(self, share: Share) -> int:
-        """Bytes that weights and overhead leave to cache and state on a device; negative if they are short."""
+    def find_room(self, share: Share, *, own: bool = False) -> int:
+        """Bytes that weights and overhead leave to cache and state on a device; negative if they are short.
+
+        `own`: without the part that the cache of the draft model takes of them.
+        """
+        room = self.deployment.device.budget_bytes - share.fixed_bytes - share.overhead.usual
         if self.cache_limit is not None:
-            return self.cache_limit
-        return self.deployment.device.budget_bytes - share.weights_bytes - share.overhead.usual
+            room = self.cache_limit
+        if own and share.draft_cache_bytes:
+            room = room * (share.cache_bytes - share.draft_cache_bytes) // share.cache_bytes
+        return room
 
     def guess_largest(self, current: int) -> int:
         """About the largest context or batch that fits, if cache and state grow in proportion to it."""
@@ -131,6 +162,6 @@ class Measured:
         for share in self.shares:
             budget = self.find_budget(share)
             if share.cache_bytes and budget is not None:
-                room = budget - share.weights_bytes - share.overhead.most
+                room = budget - share.fixed_bytes - share.overhead.most
                 guesses.append(room * current // share.cache_bytes)
         return min(guesses, default=10**6)

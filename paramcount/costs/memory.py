@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from paramcount.costs.available import AvailableCache, measure_available
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.deployment import Deployment
+from paramcount.costs.deployment import Deployment, DraftModel
 from paramcount.costs.devices import DOES_NOT_FIT, NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
+from paramcount.costs.engines.engine import Engine
 from paramcount.costs.engines.records import CacheRequest, Option
 from paramcount.costs.fit import Fit, measure_fit
 from paramcount.costs.requests import (
@@ -60,6 +61,20 @@ class WeightCost(NamedTuple):
     note: str  # what the format leaves in a higher precision: "embedding and norm in BF16"
 
 
+class DraftCost(NamedTuple):
+    """A model that drafts tokens, whole: its cache is that of as many tokens and sequences."""
+
+    id: str
+    parameters: int
+    dtype: str
+    weights_bytes: int  # without MTP layers, buffers included
+    cache_bytes: int  # and state
+
+    @property
+    def total_bytes(self) -> int:
+        return self.weights_bytes + self.cache_bytes
+
+
 class ContextCost(NamedTuple):
     """The memory at one context length, all sequences together."""
 
@@ -73,15 +88,15 @@ class ContextCost(NamedTuple):
 class Memory(JsonResult):
     """The memory that inference takes. All sizes are exact for what they count, in bytes.
 
-    `total_bytes` is weights, encoders in an mmproj file, buffers, KV cache and state; the overhead of a runtime is not
-    included.
+    `total_bytes` is weights, encoders in an mmproj file, buffers, KV cache and state, and all of a draft model; the
+    overhead of a runtime is not included.
     """
 
     json_fields = (
         "id", "name", "dtype", "kv_dtype", "engine", "state_dtype", "context", "context_limit", "batch", "source",
         "parameters", "weights_bytes", "mmproj_bytes", "mtp_bytes", "buffers_bytes", "kv_cache_bytes", "state_bytes",
         "total_bytes", "kv_bytes_per_token", "window_bytes", "engine_options", "weights", "caches", "contexts",
-        "formats", "fit", "available", "warnings", "notes",
+        "formats", "draft", "fit", "available", "warnings", "notes",
     )  # fmt: skip
     html_table = "paramcount.costs.render_memory:build_memory_table"
 
@@ -110,6 +125,8 @@ class Memory(JsonResult):
     contexts: tuple[ContextCost, ...]
     formats: tuple[WeightCost, ...]  # the weights in the usual formats, the chosen one included
     request: CacheRequest  # what the cache is allocated for
+    draft: DraftCost | None = None  # if another model drafts tokens
+    draft_caches: tuple[CacheGroup, ...] = ()
     fit: Fit | None = None  # if a device is named
     available: AvailableCache | None = None  # if the bytes for the cache are given
     warnings: tuple[str, ...] = ()
@@ -117,7 +134,7 @@ class Memory(JsonResult):
 
     @property
     def total_bytes(self) -> int:
-        return self.loaded_bytes + self.kv_cache_bytes + self.state_bytes
+        return self.at(self.context).total_bytes
 
     @property
     def loaded_bytes(self) -> int:
@@ -137,8 +154,11 @@ class Memory(JsonResult):
         >>> memory("llama-3.1-8b").at(131072).kv_cache_bytes
         17179869184
         """
-        at = ENGINES[self.engine].allocate(self.caches, self.request._replace(context=context))
+        rules, request = ENGINES[self.engine], self.request._replace(context=context)
+        at = rules.allocate(self.caches, request)
         total = self.loaded_bytes + at.kv_bytes + at.state_bytes
+        if self.draft:
+            total += self.draft.weights_bytes + rules.allocate(self.draft_caches, request).total_bytes
         return ContextCost(context, at.kv_bytes, at.state_bytes, total)
 
     @property
@@ -165,6 +185,8 @@ def measure_memory(
     device: Device | None = None,
     parallel: Parallelism | None = None,
     available_kv: object = None,
+    draft: Model | None = None,
+    draft_dtype: object = None,
 ) -> Memory:
     """The memory of a model at inference, and whether it fits a device.
 
@@ -190,7 +212,7 @@ def measure_memory(
     )
     total = device.memory_bytes * (parallel or Parallelism()).devices if device else 0
     request = rules.apply_options(request, has_context=context is not None, memory_bytes=total, limit=limit)
-    request = request._replace(device=device)
+    request = request._replace(device=device, has_draft=draft is not None)
     length = request.context
     inside, mmproj_bytes = split_files(weights, format)
     allocation = rules.allocate(groups, request)
@@ -201,6 +223,15 @@ def measure_memory(
         model, stored, list_layer_caches(model), find_shape(count.sizes), rules, request, device or NO_DEVICE,
         parallel or Parallelism(), limit, source_is_context=source is None and request.source is not None,
     )  # fmt: skip
+    warnings = [*warn_request(model, groups, request), *warn_ignored_window(model, groups)]
+    drafted = None
+    if draft is not None:
+        own = format if draft_dtype is None and draft.id == model.id else choose_format(draft, draft_dtype)
+        drafted = prepare_draft(draft, own, rules, request)
+        deployment = deployment._replace(draft=drafted)
+        warnings += [f"{draft.id}: {text}" for text in draft.reading.warnings]
+    elif draft_dtype is not None:
+        raise ParamcountError("requires a draft model", where="draft_dtype")
     if device:
         if device.utilization is None:
             device = device._replace(utilization=rules.choose_utilization(request.options))
@@ -212,7 +243,6 @@ def measure_memory(
             return store_model(model, parse_weight_format(name), chosen)
 
         fit = fit._replace(suggestions=list_suggestions(fit, deployment, store, is_gguf=is_gguf))
-    warnings = [*warn_request(model, groups, request), *warn_ignored_window(model, groups)]
     support = rules.find_support(model, groups, request.options)
     warnings += () if support.is_supported else (support.note,)
     warnings += rules.warn(deployment) if fit and fit.verdict != DOES_NOT_FIT else ()
@@ -247,6 +277,8 @@ def measure_memory(
         contexts=(),
         request=request,
         formats=list_formats(count, format, weights),
+        draft=drafted and describe_draft(drafted, own.label, rules, request),
+        draft_caches=list_cache_groups(drafted.model) if drafted else (),
         fit=fit,
         available=None
         if available_kv is None
@@ -263,6 +295,20 @@ def measure_memory(
     top = max(limit or 131_072, length)
     contexts = {length, top, *(n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top)}
     return replace(memory, contexts=tuple(map(memory.at, sorted(contexts))))
+
+
+def prepare_draft(draft: Model, format: WeightDtype, rules: Engine, request: CacheRequest) -> DraftModel:
+    """Raises: ParamcountError if the model's own MTP layers draft already, and for a draft that states no cache."""
+    if rules.loads_mtp(request):
+        raise ParamcountError("cannot be combined with a draft model", where="speculative_method")
+    rows, shape = store_model(draft, format, {}), find_shape(count_model(draft).sizes)
+    return DraftModel(draft, rows, list_layer_caches(draft), shape, find_longest_context(draft))
+
+
+def describe_draft(draft: DraftModel, dtype: str, rules: Engine, request: CacheRequest) -> DraftCost:
+    weights = sum(row.bytes for row in draft.rows if row.tensor.kind != "mtp")
+    cache = rules.allocate(list_cache_groups(draft.model), request).total_bytes
+    return DraftCost(draft.model.id, count_model(draft.model).total, dtype, weights, cache)
 
 
 def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> StoredRows:

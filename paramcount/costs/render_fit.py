@@ -84,6 +84,7 @@ def describe_share(share: Share) -> str:
         (share.weights_bytes, "weights"),
         (share.kv_cache_bytes, "KV cache"),
         (share.state_bytes, "state"),
+        (share.draft_weights_bytes + share.draft_cache_bytes, "draft"),
         (share.overhead.usual, "overhead"),
     )
     amounts = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paramcount.costs.caches import count_source
 from paramcount.costs.fit import Fit
-from paramcount.costs.memory import Memory
+from paramcount.costs.memory import DraftCost, Memory
 from paramcount.costs.render_fit import (
     describe_devices,
     describe_each,
@@ -96,7 +96,14 @@ def describe_cache(memory: Memory) -> str:
     if memory.batch != 1:
         text += f" per sequence; {memory.batch:,} sequences"
     weights = memory.dtype.partition(" (")[0] + describe_mmproj(memory)
-    return f"KV cache ({memory.kv_dtype}): {text}; total with {weights} weights"
+    draft = f" and the draft {describe_draft(memory.draft)}" if memory.draft else ""
+    return f"KV cache ({memory.kv_dtype}): {text}; total with {weights} weights{draft}"
+
+
+def describe_draft(draft: DraftCost) -> str:
+    """What a draft model takes: "qwen3-0.6b (1.50 GB weights in BF16, 940 MB cache)"."""
+    weights = f"{format_bytes(draft.weights_bytes)} weights in {inline_label(draft.dtype)}"
+    return f"{draft.id} ({weights}, {format_bytes(draft.cache_bytes)} cache)"
 
 
 def inline_label(label: str) -> str:
@@ -124,6 +131,8 @@ def describe_fit(memory: Memory) -> list[str]:
         terms.append(f"{format_bytes(fullest.kv_cache_bytes)} KV cache ({memory.context:,} tokens)")
     if fullest.state_bytes:
         terms.append(f"{format_bytes(fullest.state_bytes)} state")
+    if drafted := fullest.draft_weights_bytes + fullest.draft_cache_bytes:
+        terms.append(f"{format_bytes(drafted)} draft")
     kind = ", ".join(f"{what} {format_bytes(size)}" for what, size in fit.overhead_items) or "assumed"
     terms.append(f"{format_bytes(fit.overhead_bytes)} overhead ({kind})")
     capacity = format_bytes(fit.memory_bytes)

@@ -134,7 +134,14 @@ class Engine:
             width = parallel.devices // parallel.pp
             share = Share(i, len(layers), weights[i], allocation.kv_bytes, allocation.state_bytes, overhead)
             shares.append(share._replace(device=i * width, devices=width, first_layer=layers.start))
+        if draft := deployment.find_draft():  # drafts where the last token is computed
+            shares[-1] = self.add_draft(shares[-1], draft)
         return tuple(shares)
+
+    def add_draft(self, share: Share, draft: Deployment) -> Share:
+        """A share with a whole draft model, or with what it has on one of the tensor-parallel GPUs."""
+        weights, cache = self.share_weights(draft)[0], self.allocate(draft.list_stages()[0], draft.request)
+        return share._replace(draft_weights_bytes=weights, draft_cache_bytes=cache.total_bytes)
 
     def find_cache_limit(self, request: CacheRequest) -> int | None:
         """The bytes of cache and state that the user gives each device, whatever is free; None: what is free."""

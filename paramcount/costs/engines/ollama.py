@@ -33,6 +33,10 @@ SURCHARGES = {2048: 2 * GIB, 1024: 768 * MIB, 512: 0}
 HEADROOM = {2048: 60, 1024: 75, 512: 100}  # percent of the memory that a larger batch may be predicted to need
 MOST_PREDICTED = 80  # percent
 FLASH = "OLLAMA_FLASH_ATTENTION"
+# Ollama 0.11.0 computed attention with sinks in its own engine, without flash attention: the scores and a copy of them
+# with the sinks. Its log prints just these two as memory.graph.full: 9.0 GiB for 36,864 tokens
+# (https://github.com/ollama/ollama/issues/11753), 2.0 GiB for 8,192 (https://github.com/ollama/ollama/issues/11711).
+OWN_ENGINE, SCORES = "2025-08", 2 * 4  # bytes of a score
 CONTEXT_OPTIONS = ("num_ctx", "OLLAMA_CONTEXT_LENGTH", "OLLAMA_NUM_PARALLEL", "OLLAMA_KV_CACHE_TYPE")
 
 
@@ -47,7 +51,7 @@ class OllamaOptions(NamedTuple):
     OLLAMA_KV_CACHE_TYPE: str = ""
     OLLAMA_FLASH_ATTENTION: str = "auto"
     OLLAMA_GPU_OVERHEAD: int = 0  # bytes that stay free on each GPU besides
-    version: str = "current"  # of llama.cpp in it: one of VERSIONS
+    version: str = "current"  # of llama.cpp in it: one of VERSIONS; OWN_ENGINE: 0.11, which ran gpt-oss by itself
     mla: str = "latent"  # "expanded": a file whose keys and values are of each head
 
 
@@ -58,7 +62,7 @@ class Ollama(LlamaCpp):
         {
             "OLLAMA_KV_CACHE_TYPE": ("", "f16", "q8_0", "q4_0"),
             "OLLAMA_FLASH_ATTENTION": ("auto", "true", "false"),
-            "version": VERSIONS,
+            "version": (OWN_ENGINE, *VERSIONS),
             "mla": LlamaCpp.choices["mla"],
         }
     )
@@ -94,7 +98,7 @@ class Ollama(LlamaCpp):
             n_gpu_layers=options.num_gpu,
             flash_attn=flash,
             embeddings=options.version != VERSIONS[-1],  # which its own runner asked for
-            version=options.version,
+            version=VERSIONS[0] if options.version == OWN_ENGINE else options.version,
             mla=options.mla,
         )
 
@@ -109,11 +113,16 @@ class Ollama(LlamaCpp):
         found = super().estimate_overheads(deployment, placement, options)
         if deployment.device.overhead_bytes is not None:
             return found
-        more = OllamaOptions(**deployment.request.options).OLLAMA_GPU_OVERHEAD
+        given = OllamaOptions(**deployment.request.options)
+        more = given.OLLAMA_GPU_OVERHEAD
+        scores = count_scores(deployment, options) if given.version == OWN_ENGINE else 0
         kept = max(0, MINIMUM_MEMORY - CONTEXT) + more
         for place in placement.places[:-1]:
             usual, least, most, items = found[place]
             items = tuple((what, size + (kept - more if what == "GPU context" else 0)) for what, size in items)
+            if extra := max(0, scores - next((size for what, size in items if what == "compute buffer"), 0)):
+                items = tuple((what, scores if what == "compute buffer" else size) for what, size in items)
+                usual, least, most = usual + extra, least + extra, most + extra
             if more:
                 items += (("OLLAMA_GPU_OVERHEAD", more),)
             found[place] = Overhead(usual + kept, least + more, most + more, items)
@@ -137,6 +146,14 @@ class Ollama(LlamaCpp):
         }
         words = [f"{key}={value}" for key, value in variables.items() if value is not None]
         return join_command(" ".join([*words, "ollama run"]), name)
+
+
+def count_scores(deployment: Deployment, options: LlamaCppOptions) -> int:
+    """Bytes of the attention scores of a micro-batch, and of their copy with the sinks; 0 without sinks."""
+    if not any("sinks" in row.tensor.name for row in deployment.rows):
+        return 0
+    request = deployment.request
+    return SCORES * deployment.shape.n_heads * request.context * request.batch * options.ubatch_size
 
 
 def spell(value: object) -> str:

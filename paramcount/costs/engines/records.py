@@ -24,6 +24,7 @@ class CacheRequest(NamedTuple):
     reference: str = ""  # the class that the config names first, by which engines choose their rules
     options: Mapping[str, Any] = {}  # of the engine, those with a default left out
     device: Device | None = None  # by which an engine may choose its defaults
+    has_draft: bool = False  # whether another model drafts tokens
 
 
 class Allocation(NamedTuple):
@@ -53,16 +54,23 @@ class Share(NamedTuple):
     devices: int = 1  # GPUs that hold as much
     first_layer: int = 0
     extras: tuple[str, ...] = ()  # what lies there besides the layers, such as "token embedding"
+    draft_weights_bytes: int = 0  # of a model that drafts tokens
+    draft_cache_bytes: int = 0  # its cache and state
 
     @property
     def cache_bytes(self) -> int:
         """Bytes of cache and state."""
-        return self.kv_cache_bytes + self.state_bytes
+        return self.kv_cache_bytes + self.state_bytes + self.draft_cache_bytes
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of weights."""
+        return self.weights_bytes + self.draft_weights_bytes
 
     @property
     def total_bytes(self) -> int:
         """Bytes without the overhead."""
-        return self.weights_bytes + self.cache_bytes
+        return self.fixed_bytes + self.cache_bytes
 
 
 class Support(NamedTuple):

@@ -171,7 +171,26 @@ class LlamaCpp(Engine):
             share = Share(stage, len(layers), size, allocation.kv_bytes, allocation.state_bytes, overheads[place])
             extras = tuple(list_extras(deployment, placement, place))
             shares.append(share._replace(device=place, first_layer=min(layers, default=0), extras=extras))
-        return tuple(shares)
+        draft = deployment.find_draft()
+        return tuple(shares) if draft is None else self.add_draft_layers(shares, draft)
+
+    def add_draft_layers(self, shares: Sequence[Share], draft: Deployment) -> tuple[Share, ...]:
+        """The shares with what a draft model, whose layers are divided likewise, has on the same devices: weights,
+        cache and compute buffers."""
+        found = {share.device: share for share in self.measure(draft)}
+        added = []
+        for share in shares:
+            if more := found.get(share.device):
+                buffers = sum(size for what, size in more.overhead.items if what != "GPU context")
+                usual, least, most, items = share.overhead
+                items += (("buffers of the draft", buffers),) if buffers else ()
+                share = share._replace(
+                    draft_weights_bytes=more.weights_bytes,
+                    draft_cache_bytes=more.cache_bytes,
+                    overhead=Overhead(usual + buffers, least + buffers, most + buffers, items),
+                )
+            added.append(share)
+        return tuple(added)
 
     def estimate_overheads(
         self, deployment: Deployment, placement: Placement, options: LlamaCppOptions

@@ -65,9 +65,10 @@ def estimate_overheads(
         row = model.output.shape[0] + (model.d_model if batch.returns_embeddings else 0)
         return (is_simplified, row, *measure_buffers(model))
 
+    is_apple = deployment.device.name.startswith(APPLE)
     key = (
         "llama.cpp",
-        deployment.device.name.startswith(APPLE),
+        is_apple,
         placement,
         batch,
         *sorted(set(caches.values())),
@@ -77,14 +78,24 @@ def estimate_overheads(
     found: dict[Place, Overhead] = {}
     for place, size in zip(placement.places, buffers):
         spread = -(-size // (SIMPLIFIED_SPREAD if is_simplified else SPREAD))
+        converted = 0 if place is None or batch.flash_attn or is_apple else count_converted(deployment, caches, batch)
         if place is None:
             output = batch.sequences * row * 4
-            items = (("compute buffer", size), ("output buffer", output))
-            found[place] = Overhead(size + output, size + output - spread, size + output + spread, items)
+            on_cpu = (("compute buffer", size), ("output buffer", output))
+            found[place] = Overhead(size + output, size + output - spread, size + output + spread, on_cpu)
         else:
-            items = (("compute buffer", size), ("GPU context", CONTEXT))
-            found[place] = Overhead(size + CONTEXT, size + LEAST_CONTEXT - spread, size + MOST_CONTEXT + spread, items)
+            more = (("attention weights in F16", converted),) if converted else ()
+            items = (("compute buffer", size), ("GPU context", CONTEXT), *more)
+            usual, most = size + CONTEXT + converted, size + MOST_CONTEXT + spread + converted
+            found[place] = Overhead(usual, size + LEAST_CONTEXT - spread, most, items)
     return found
+
+
+def count_converted(deployment: Deployment, caches: Mapping[int, LayerCache], batch: Batch) -> int:
+    """Bytes of the attention weights in F16. Without flash attention they are in F32, and cuBLAS multiplies them by
+    values in F16: the copy lies in a pool that grows with the text (ggml_cuda_mul_mat_batched_cublas)."""
+    cells = max((cache.cells for cache in caches.values()), default=0)
+    return 2 * deployment.shape.n_heads * cells * batch.tokens
 
 
 def find_tensors(rows: Iterable[StoredTensor]) -> dict[int, dict[str, GraphWeight]]:

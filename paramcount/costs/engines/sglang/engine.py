@@ -43,6 +43,7 @@ class Sglang(Engine):
     choices = MappingProxyType(
         {
             "attention_backend": BACKENDS,
+            "quantization": ("auto", "awq", "awq_marlin"),
             "moe_a2a_backend": ("none", "deepep", "mooncake", "ascend_fuseep", "flashinfer"),
             "speculative_algorithm": SPECULATIVE,
         }
@@ -105,7 +106,8 @@ class Sglang(Engine):
         return find_sglang_support(model, groups)
 
     def loads_mtp(self, request: CacheRequest) -> bool:
-        return SglangOptions(**request.options).speculative_algorithm in ("EAGLE", "NEXTN")
+        """If nothing else drafts."""
+        return not request.has_draft and SglangOptions(**request.options).speculative_algorithm in ("EAGLE", "NEXTN")
 
     def check_parallelism(self, shape: ShardShape, parallel: Parallelism) -> None:
         super().check_parallelism(shape, parallel)
@@ -122,7 +124,7 @@ class Sglang(Engine):
         return compute_once(
             deployment.rows,
             key,
-            lambda: share_rows(load_rows(rows), deployment.shape, parallel, options),
+            lambda: share_rows(load_rows(rows, options), deployment.shape, parallel, options),
         )
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:

@@ -49,6 +49,7 @@ WINDOW_POOL_CLASSES = frozenset(
 class SglangOptions(NamedTuple):
     """Flags of the server; 0 for what it computes from the GPU."""
 
+    quantization: str = "auto"  # the kernels: awq has none for experts, which it keeps in BF16 (awq/awq.py)
     mem_fraction_static: float = 0.0  # of the memory that is free before loading: weights and pools
     max_total_tokens: int = 0
     max_running_requests: int = 0
@@ -151,7 +152,7 @@ def make_pools(groups: Sequence[CacheGroup], request: CacheRequest, options: Sgl
     sizes = [group.layers * count_token_bytes(group, request, options) for group in full]
     n_layers = sum(group.layers for group in attention)
     full_bytes = sum(sizes)
-    if options.drafts_with_layer and full:
+    if options.drafts_with_layer and full and not request.has_draft:
         full_bytes += full_bytes // (sum(group.layers for group in full) if windows else n_layers)
     window = max((group.longest + 1 for group in windows if group.longest is not None), default=0)
     return Pools(

@@ -18,19 +18,23 @@ VOCABULARY = ("embedding", "lm_head")
 PADDING = 64  # rows of the vocabulary
 ATTENTION = ("embedding", "qkv", "output_projection", "mixer")
 ENCODERS = ("vision", "audio")
+VALUE = 2  # bytes of a value in BF16
 LATENT = "qkv.kv_up"  # of MLA: kept as it is for prompts, and as two matrices for decoding
 
 
-def load_rows(rows: Iterable[StoredTensor]) -> list[StoredTensor]:
-    """The tensors with a padded vocabulary and, for MLA, the second form of the up-projection."""
+def load_rows(rows: Iterable[StoredTensor], options: SglangOptions) -> list[StoredTensor]:
+    """The tensors with a padded vocabulary and, for MLA, the second form of the up-projection; with the kernels of AWQ,
+    which have none for experts, these in BF16."""
     loaded = []
     for row in rows:
         component, shape = row.tensor.main_component, row.tensor.shape
+        if component == "experts" and options.quantization == "awq":
+            row = row._replace(bytes=VALUE * row.values)
         if component in VOCABULARY and len(shape) == 2 and shape[0] % PADDING:
             row = row._replace(bytes=row.bytes * (-(-shape[0] // PADDING) * PADDING) // shape[0])
         loaded.append(row)
         if row.tensor.component == LATENT and len(shape) == 2:
-            loaded.append(row._replace(bytes=2 * row.values))  # in BF16
+            loaded.append(row._replace(bytes=VALUE * row.values))
     return loaded
 
 
@@ -59,7 +63,7 @@ def store_draft(model: Model) -> list[StoredTensor]:
     """The layer that drafts tokens (MTP) in BF16; it shares the embedding and the LM head."""
     rows = [tensor for tensor in count_model(model).tensors if tensor.kind == "mtp"]
     plain = Packing("plain", "BF16")
-    return [StoredTensor(tensor, tensor.copies, plain, 2 * tensor.elements) for tensor in rows]
+    return [StoredTensor(tensor, tensor.copies, plain, VALUE * tensor.elements) for tensor in rows]
 
 
 def find_width(row: StoredTensor, parallel: Parallelism, options: SglangOptions) -> int:

@@ -102,6 +102,8 @@ class Transformers(Engine):
             )
             extras = tuple(list_extras(placed, place))
             shares.append(share._replace(device=place, first_layer=min(layers, default=0), extras=extras))
+        if draft := deployment.find_draft():  # on the first GPU
+            shares[0] = self.add_draft(shares[0], draft)
         return tuple(shares)
 
     def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:

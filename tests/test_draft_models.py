@@ -1,0 +1,94 @@
+"""A model that drafts tokens: its weights and its cache come on top of those of the model that verifies them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.errors import ParamcountError
+from tests.running import Runner
+
+GPU = 10**12  # bytes, in which everything fits
+TARGET, DRAFT = "qwen3-8b", "qwen3-0.6b"
+
+
+def measure(model: str, **options: Any) -> pc.Memory:
+    return pc.memory(model, memory=GPU, **options)
+
+
+@pytest.mark.parametrize("engine", ["minimal", "vllm", "sglang", "transformers"])
+def test_a_draft_has_the_weights_and_the_cache_of_a_model_of_its_own(engine: str) -> None:
+    options = {"engine": engine, "context": 6000, "batch": 3}
+    drafted, alone, draft = (
+        measure(TARGET, draft=DRAFT, **options), measure(TARGET, **options), measure(DRAFT, **options),
+    )  # fmt: skip
+    assert drafted.fit and alone.fit and draft.fit
+    share, own = drafted.fit.fullest, draft.fit.fullest
+    assert (share.draft_weights_bytes, share.draft_cache_bytes) == (own.weights_bytes, own.kv_cache_bytes)
+    assert share.total_bytes == alone.fit.fullest.total_bytes + own.total_bytes
+    assert drafted.draft
+    assert drafted.total_bytes == alone.total_bytes + drafted.draft.total_bytes == alone.total_bytes + draft.total_bytes
+    assert drafted.at(50_000).total_bytes == alone.at(50_000).total_bytes + draft.at(50_000).total_bytes
+
+
+def test_llama_cpp_divides_the_layers_of_a_draft_like_those_of_the_model() -> None:
+    options: dict[str, Any] = {"engine": "llama.cpp", "dtype": "q4_k_m", "pp": 2, "gpu": "2xH100", "kv_dtype": "f16"}
+    drafted, draft = (
+        pc.memory(TARGET, draft=DRAFT, draft_dtype="q8_0", **options),
+        pc.memory(DRAFT, **{**options, "dtype": "q8_0"}),
+    )
+    assert drafted.fit and draft.fit
+    found = [(it.device, it.draft_weights_bytes, it.draft_cache_bytes) for it in drafted.fit.shares]
+    assert found == [(it.device, it.weights_bytes, it.kv_cache_bytes) for it in draft.fit.shares]
+
+
+def test_gpus_that_cannot_share_the_heads_of_a_draft_hold_it_whole() -> None:
+    fit = pc.memory("llama-3.1-8b", draft="gpt2-small", tp=8, gpu="8xH100", engine="vllm", context=1024).fit
+    alone = pc.memory("gpt2-small", gpu="H100", engine="vllm", context=1024).fit
+    assert fit and alone
+    assert fit.fullest.draft_weights_bytes == alone.fullest.weights_bytes  # 12 heads among 8 GPUs
+
+
+def test_a_model_that_is_loaded_again_has_the_same_format() -> None:
+    drafted = pc.memory(TARGET, dtype="fp8", draft=TARGET)
+    assert drafted.draft
+    assert drafted.draft.weights_bytes == drafted.weights_bytes
+    assert drafted.total_bytes == 2 * pc.memory(TARGET, dtype="fp8").total_bytes
+
+
+def test_the_layer_that_sglang_adds_for_eagle_is_the_draft_itself() -> None:
+    options: dict[str, Any] = {"engine": "sglang", "context": 4096}
+    with_layer = measure("llama-3.1-8b", engine_options={"speculative_algorithm": "EAGLE3"}, **options)
+    plain, named = (
+        measure("llama-3.1-8b", **options),
+        measure("llama-3.1-8b", draft="llama-3.2-1b", engine_options={"speculative_algorithm": "EAGLE3"}, **options),
+    )
+    assert named.kv_cache_bytes == plain.kv_cache_bytes < with_layer.kv_cache_bytes
+
+
+def test_the_longest_context_leaves_room_for_the_cache_of_the_draft() -> None:
+    options: dict[str, Any] = {"gpu": "RTX 4090", "engine": "vllm"}
+    fit = pc.memory("llama-3.1-8b", draft="llama-3.2-1b", **options).fit
+    assert fit and fit.longest_context
+    longest = pc.memory("llama-3.1-8b", draft="llama-3.2-1b", context=fit.longest_context, **options).fit
+    beyond = pc.memory("llama-3.1-8b", draft="llama-3.2-1b", context=fit.longest_context + 16, **options).fit
+    assert longest and beyond
+    assert (longest.fits, beyond.fits) == (True, False)
+
+
+def test_mistakes_are_errors() -> None:
+    with pytest.raises(ParamcountError, match="draft_dtype requires a draft model"):
+        pc.memory(TARGET, draft_dtype="int4")
+    with pytest.raises(ParamcountError, match="speculative_method cannot be combined with a draft model"):
+        pc.memory("deepseek-v3", draft=DRAFT, engine="vllm", engine_options={"speculative_method": "mtp"})
+    with pytest.raises(ParamcountError, match=r"unknown model 'qwen3-0\.7b'"):
+        pc.memory(TARGET, draft="qwen3-0.7b")
+
+
+def test_the_command_names_the_draft(run: Runner) -> None:
+    code, out, _ = run("memory", TARGET, "--draft", DRAFT, "--gpu", "h100", "--engine", "vllm")
+    assert code == 0
+    assert "draft" in out.partition("overhead")[0]
+    assert "qwen3-0.6b (1.19 GB weights in BF16, 941 MB cache)" in " ".join(out.split())
