@@ -4,6 +4,7 @@ Models come from the zoo, a file, the Hugging Face cache or the Hub. This is the
 config files; everything above it takes loaded models.
 """
 
-from paramcount.loading.models import load, load_document, load_path, select_models
+from paramcount.loading.files import load_document, load_path
+from paramcount.loading.models import load, select_models
 
 __all__ = ["load", "load_document", "load_path", "select_models"]

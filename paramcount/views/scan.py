@@ -21,6 +21,9 @@ TERMINAL_COLUMNS = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
 CONFIGS_AT_ONCE = 64  # that one process takes
 NUMBER = re.compile(r"(?<![\w.])\d+(?:[,.]\d+)*(?![\w.]*\w)")  # on its own: wav2vec2 and layers.3 are names
+# A directory of sentence-transformers: the list of its modules, and those whose config.json is no model's.
+MODULES = "modules.json"
+MODULE_FOLDER = re.compile(r"\d+_(?:Pooling|Dense|Normalize|LayerNorm|Dropout)")
 SKIPPED = {  # {name of a directory that is not searched: why}
     ".git": "contains Git's own files",
     ".no_exist": "contains the Hugging Face cache's records of missing files",
@@ -132,7 +135,8 @@ def count_config(folder: Path, load: Load, strict: bool, path: Path) -> Outcome:
     """The count of one config.json below a directory."""
     name = make_printable((path.parent if path.name == "config.json" else path).relative_to(folder))
     try:
-        model = load(path)
+        is_module_list = os.path.isfile(path.parent / MODULES)
+        model = load(path.parent if is_module_list else path)  # then the modules beside the model count too
         if model.warnings and strict:
             raise make_strict_error(model.warnings)
         rows = [row | {"id": name} for row in make_rows([model])]
@@ -163,12 +167,14 @@ def find_configs(folder: Path, scan: Scan) -> list[Path]:
                 raise ParamcountError(problem, where=make_printable(folder), expected=EXPECTED) from None
             scan.unreadable.append(Problem(make_printable(Path(directory).relative_to(folder)), problem))
             continue
+        has_modules = any(entry.name == MODULES for entry in entries)
         for entry in entries:
             reason = find_skip_reason(entry)
             if reason:
                 scan.skipped.append(Problem(make_printable(Path(entry.path).relative_to(folder)), reason))
             elif entry.is_dir(follow_symlinks=False):
-                pending.append(entry.path)
+                if not (has_modules and MODULE_FOLDER.fullmatch(entry.name)):
+                    pending.append(entry.path)
             elif entry.name == "config.json" or (entry.name in FILE_NAMES and is_known_form(Path(entry.path))):
                 configs.append(Path(entry.path))
     scan.skipped.sort()
