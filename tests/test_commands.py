@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from paramcount.costs.caches import list_layer_caches
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.devices import make_device
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.records import CacheRequest
-from paramcount.costs.deployment import Deployment
 from paramcount.costs.sharding import Parallelism, find_shape
 from paramcount.loading import load
 from paramcount.zoo import count_model

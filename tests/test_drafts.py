@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from tests.draft_heads import CONFIGS, EAGLE_HEADS, DFLASH, DSPARK, EAGLE3, MARKOV, SMALL
+from tests.draft_heads import CONFIGS, DFLASH, DSPARK, EAGLE3, EAGLE_HEADS, MARKOV, SMALL
 from tests.refusing import model_error
 
 

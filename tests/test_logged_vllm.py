@@ -15,9 +15,9 @@ import pytest
 
 from paramcount.costs.available import measure_available
 from paramcount.costs.caches import list_layer_caches
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.devices import NO_DEVICE, make_device
 from paramcount.costs.engines.vllm import VLLM
-from paramcount.costs.deployment import Deployment
 from paramcount.costs.fit import make_parallelism
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.costs.sharding import StoredRows, find_shape

@@ -95,3 +95,44 @@ def test_a_notebook_shows_memory_flops_and_training_as_tables(cell_outputs: list
     assert re.findall(r">\s*([^<>]+)</td>", memory)[:3] == ["4,096", "537 MB", "16.6 GB"]  # 131,072 bytes per token
     assert re.findall(r">\s*([^<>]+)</td>", flops)[-3:] == ["total", "285 MFLOPs", "213 GFLOPs"]
     assert "weights" in re.findall(r">\s*([^<>]+)</td>", training)
+
+
+RESULTS = {
+    "count": lambda: pc.count("deepseek-v3"),
+    "load": lambda: pc.load("deepseek-v3"),
+    "explain": lambda: pc.explain("gpt2-small"),
+    "trace": lambda: pc.trace("gpt2-small"),
+    "draw": lambda: pc.draw("gpt2-small"),
+    "draw_map": lambda: pc.draw_map("gpt2-small"),
+    "diff": lambda: pc.diff("gpt2-small", "gpt2-xl"),
+    "why": lambda: pc.why("gpt2-small", "137M")[0],
+    "memory": lambda: pc.memory("llama-3.1-8b", gpu="h100", context=8192),
+    "plan": lambda: pc.plan("llama-3.1-8b", users=4, context=8192, gpu="h100"),
+    "flops": lambda: pc.flops("llama-3.1-8b"),
+    "lora": lambda: pc.lora("llama-3.1-8b"),
+    "training": lambda: pc.training("gpt2-small"),
+    "size": lambda: pc.size("gpt2-small", total=300_000_000),
+    "find_adapters": lambda: pc.find_adapters("llama-3.1-8b", "41.9M"),
+}  # fmt: skip
+TABLES = RESULTS.keys() - {"load", "draw", "draw_map", "why"}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_short_at_a_prompt_and_a_table_in_a_notebook(name: str) -> None:
+    result = RESULTS[name]()
+    assert repr(result).startswith(f"{type(result).__name__}(")
+    assert len(repr(result)) < 250
+    if name in TABLES:
+        assert "<table>" in result._repr_html_()
+
+
+def test_an_audit_is_a_table_in_a_notebook(tmp_path: Path) -> None:
+    table = tmp_path / "claims.csv"
+    table.write_text("model,params\ngpt2-small,124M\n", encoding="utf-8")
+    audit = pc.audit(table)
+    assert "gpt2-small" in audit._repr_html_()
+    assert len(repr(audit)) < 250
+
+
+def test_completion_offers_the_api_alone() -> None:
+    assert sorted(dir(pc)) == sorted(pc.__all__)

@@ -18,7 +18,7 @@ from paramcount.auditing.consistency import Doubt, find_doubts
 from paramcount.auditing.facts import list_truths
 from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.verdicts import Judgement, count_verdicts, explain_claim, find_worst, format_true, judge
-from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.counting.results import SCHEMA_VERSION, describe_result, render_notebook
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.formats.files import expand_home
 from paramcount.output.numbers import describe_verdict
@@ -89,13 +89,20 @@ class AuditRow:
         return "wrong" if is_impossible else find_worst(cell.verdict for cell in self.cells)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """The result of an audit."""
 
     rows: tuple[AuditRow, ...]
     left_out: tuple[str, ...]  # unrecognised columns
     skipped: tuple[str, ...]  # tables without claims, each with the reason
+
+    def __repr__(self) -> str:
+        return describe_result(self, "summary")
+
+    def _repr_html_(self) -> str:
+        """The table of `paramcount audit`, for notebooks."""
+        return render_notebook("paramcount.auditing.render:build_text_table", self)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:

@@ -47,7 +47,7 @@ class Copy(NamedTuple):
     values: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StoredCount(JsonResult):
     """The contents of a checkpoint. Units: parameters, unless stated otherwise."""
 

@@ -38,7 +38,7 @@ MOST_TOKENS = 10**18
 BACKWARD = 2  # FLOPs of a backward pass per FLOP of the forward pass: one product for the inputs, one for the weights
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Flops(JsonResult):
     """FLOPs of the matmuls and convolutions: 2 per multiply-add.
 

@@ -84,7 +84,7 @@ class ContextCost(NamedTuple):
     total_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Memory(JsonResult):
     """The memory that inference takes. All sizes are exact for what they count, in bytes.
 

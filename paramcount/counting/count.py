@@ -25,7 +25,7 @@ NO_COMPONENTS = dict.fromkeys(COMPONENTS, 0)
 NO_PARTS = dict.fromkeys(PARTS[:-1], 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count(JsonResult):
     """Parameter counts of a model, in total and per component.
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 SCHEMA_VERSION = 2
+MOST_SHOWN = 6  # values of a result at a prompt
 
 
 class JsonResult:
@@ -15,16 +16,36 @@ class JsonResult:
     json_fields: ClassVar[tuple[str, ...]]  # in order
     html_table: ClassVar[str]  # "module:function" that builds the table of the command
 
+    def __repr__(self) -> str:
+        return describe_result(self)
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         return {"schema_version": SCHEMA_VERSION} | {name: to_plain(getattr(self, name)) for name in self.json_fields}
 
     def _repr_html_(self) -> str:
         """The table of the command, for notebooks."""
-        from paramcount.output.markup_tables import render_html_fragment
+        return render_notebook(self.html_table, self)
 
-        module, _, name = self.html_table.partition(":")
-        return render_html_fragment(getattr(import_module(module), name)(self))
+
+def render_notebook(builder: str, result: object) -> str:
+    """The table of a result as HTML. `builder`: "module:function"."""
+    from paramcount.output.markup_tables import render_html_fragment
+
+    module, _, name = builder.partition(":")
+    return render_html_fragment(getattr(import_module(module), name)(result))
+
+
+def describe_result(result: object, *names: str) -> str:
+    """A result in one line for a prompt: its class, and those of its values that are numbers or names.
+
+    `names`: the values that are shown; by default the first six.
+    """
+    values = result._asdict() if hasattr(result, "_asdict") else vars(result)
+    plain = {name: value for name, value in values.items() if isinstance(value, (str, int, float)) and value != ""}
+    shown = names or tuple(plain)[:MOST_SHOWN]
+    stated = ", ".join(f"{name}={getattr(result, name)!r}" for name in shown)
+    return f"{type(result).__name__}({stated}{', …' if len(values) > len(shown) else ''})"
 
 
 def to_plain(value: Any) -> Any:

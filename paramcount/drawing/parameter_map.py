@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paramcount.counting import COMPONENTS
+from paramcount.counting.results import describe_result
 from paramcount.counting.tree import TensorGroup, group_tensors
 from paramcount.drawing.shapes import text_width
 from paramcount.drawing.treemap import Area, squarify
@@ -79,6 +80,9 @@ class ParameterMap(NamedTuple):
     tiles: tuple[Tile, ...]
     borders: tuple[tuple[str, Area], ...]  # kinds of groups (part, layers, component) and their outlines
     components: Mapping[str, int]  # their parameters, in the order of COMPONENTS
+
+    def __repr__(self) -> str:
+        return describe_result(self, "id", "total")
 
     def svg(self, id: str = "map") -> str:
         """The map as an SVG element. `id` is the prefix of the ids in it, unique per page."""

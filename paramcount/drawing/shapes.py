@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from paramcount.counting.results import describe_result
+
 GRID = 64  # parts of a pixel
 Point: TypeAlias = tuple[float, float]
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
@@ -150,6 +152,9 @@ class Drawing(NamedTuple):
     places: tuple[Place, ...]
     colours: dict[int, int]  # {dimension: index of its colour}
     words: tuple[str, ...]  # the matmuls as text, for screen readers
+
+    def __repr__(self) -> str:
+        return describe_result(self)
 
     def svg(self, id: str = "drawing") -> str:
         """The drawing as an SVG element. `id` is the prefix of the ids in it, unique per page."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.counting.results import to_plain
+from paramcount.counting.results import describe_result, to_plain
 
 
 class Size(NamedTuple):
@@ -64,7 +64,7 @@ class ExpertGroup(NamedTuple):
 JSON_NAMES = {"fixed_sizes": "kept", "expert_groups": "visits", "not_included": "beside"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """The formulas behind a parameter count of a model, one of its layers, or one of its attention heads."""
 
@@ -106,6 +106,9 @@ class Explanation:
     def remarks(self) -> tuple[str, ...]:
         """Deprecated alias of `notes`; removed in 0.3."""
         return self.notes
+
+    def __repr__(self) -> str:
+        return describe_result(self)
 
     def _repr_html_(self) -> str:
         """The formulas as a table, for notebooks."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scales
-from paramcount.counting.results import to_plain
+from paramcount.counting.results import describe_result, to_plain
 from paramcount.errors import ParamcountError, describe_value, locate_errors
 from paramcount.explaining.causes import (
     Cause,
@@ -65,7 +65,7 @@ def format_causes(causes: Iterable[Cause]) -> str:
     return " ".join(terms)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Why:
     """A published figure and the sums that explain it."""
 
@@ -91,6 +91,9 @@ class Why:
     def ok(self) -> bool:
         """Whether the figure is explained."""
         return bool(self.accounts)
+
+    def __repr__(self) -> str:
+        return describe_result(self, "id", "published", "verdict")
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from paramcount.costs.devices import FITS, MARGIN_DIVISOR, Device
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
+from paramcount.counting.results import render_notebook
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.formats.weights.plain import DTYPES as PLAIN
 from paramcount.huggingface.validity import Validator
@@ -67,7 +68,7 @@ class Candidate(NamedTuple):
         return {"sizes": sizes, "total": self.total, "active": self.active, "memory": self.memory}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sizing:
     """Configurations like a model within a budget, best first, and the rules that they follow."""
 
@@ -76,6 +77,13 @@ class Sizing:
     varied: tuple[str, ...]  # the sizes that no rule derives from others
     rules: tuple[str, ...]
     candidates: tuple[Candidate, ...]
+
+    def __repr__(self) -> str:
+        return f"Sizing({len(self.candidates)} configurations like {self.like.id})"
+
+    def _repr_html_(self) -> str:
+        """The table of `paramcount size`, for notebooks."""
+        return render_notebook("paramcount.sweeping.render_size:build_size_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data for JSON."""

@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+from paramcount.counting.results import describe_result, render_notebook
 from paramcount.flow.caches import LAST_INPUTS, LATENT, STATE
 from paramcount.flow.operation import Form
 
@@ -162,6 +163,13 @@ class Trace(NamedTuple):
     attention_scores: int | None  # elements per sequence; None if a size depends on the input
     warnings: tuple[str, ...] = ()  # why the trace may not show what the user meant
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return describe_result(self)
+
+    def _repr_html_(self) -> str:
+        """The table of `paramcount trace`, for notebooks."""
+        return render_notebook("paramcount.tracing.render:build_table", self)
 
     @property
     def pattern(self) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import Count
+from paramcount.counting.results import describe_result
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
@@ -39,7 +40,7 @@ class ComponentDifference:
     arithmetic_b: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Difference:
     """The difference between two models, `b` minus `a`.
 
@@ -60,6 +61,9 @@ class Difference:
     components: tuple[ComponentDifference, ...]  # largest absolute difference first
     beside: tuple[SizeDifference, ...]  # not included in the total: buffers, MTP layers
     release_differences: tuple[str, ...]  # each model whose total is not that of the reference, and why
+
+    def __repr__(self) -> str:
+        return describe_result(self, "a", "b", "total_a", "total_b", "difference")
 
     def _repr_html_(self) -> str:
         """The sizes and components that differ as a table, for notebooks."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paramcount.counting.count import Count, count_sizes
+from paramcount.counting.results import describe_result
 from paramcount.errors import ParamcountError
 from paramcount.sizes import Sizes
 from paramcount.sizes.reading import Reading, with_document
@@ -16,7 +17,7 @@ from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, So
 QUANTISATION_KEYS = {"quantization_config", "compression_config"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A model: its sizes, how they were read, and its zoo entry.
 
@@ -34,6 +35,9 @@ class Model:
     original: Model | None = field(default=None, hash=False, repr=False)  # of a what-if: the model before all changes
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, hash=False)  # {size: (before, after)}
     adapter: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)  # an adapter_config.json of PEFT
+
+    def __repr__(self) -> str:
+        return describe_result(self, "id", "name", "architecture")
 
     @property
     def warnings(self) -> tuple[str, ...]:

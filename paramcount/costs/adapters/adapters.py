@@ -37,7 +37,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lora(JsonResult):
     """An adapter of a model."""
 

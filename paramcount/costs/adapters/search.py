@@ -60,7 +60,7 @@ class AdapterExplanation(NamedTuple):
     arguments: Mapping[str, Any]  # of `lora`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AdapterSearch(JsonResult):
     """The adapters that explain a number of trainable parameters."""
 

@@ -64,7 +64,7 @@ class PlannedDeployment(NamedTuple):
         return {name: to_plain(value) for name, value in fields.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ServingPlan(JsonResult):
     """Deployments that serve so many users, the best first: what fits, then fewer GPUs, then less memory."""
 

@@ -37,7 +37,7 @@ QLORA = "nf4-double"  # the dtype of its frozen weights
 METHODS = ("lora", "rslora", "dora")  # of adapters that can be trained
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Training(JsonResult):
     """The memory of training on each GPU, in bytes; of several pipeline stages, that of the fullest."""
 
