@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_a_notebook_shows_memory_flops_and_training_as_tables(cell_outputs: list
     assert "weights" in re.findall(r">\s*([^<>]+)</td>", training)
 
 
-RESULTS = {
+RESULTS: dict[str, Callable[[], Any]] = {
     "count": lambda: pc.count("deepseek-v3"),
     "load": lambda: pc.load("deepseek-v3"),
     "explain": lambda: pc.explain("gpt2-small"),
