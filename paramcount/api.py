@@ -733,6 +733,7 @@ def training(
     checkpointing: str = "none",
     flash_attention: bool = True,
     dropout: bool = False,
+    chunked_loss: bool = False,
     fsdp: int | None = None,
     zero: int | None = None,
     dp: int | None = None,
@@ -757,7 +758,8 @@ def training(
     "bf16-mixed" (weights and gradients in BF16, state and a copy of the weights in FP32), "bf16" or "fp32". `batch` is
     the number of sequences per micro-batch and GPU, each of `context` tokens (default: 8,192, or fewer if the model
     takes fewer). `checkpointing`: "none", "selective" (recomputes attention weights) or "full" (recomputes layers).
-    `dropout` adds the masks of residual branches and attention weights.
+    `dropout` adds the masks of residual branches and attention weights. With `chunked_loss` the logits are those of a
+    chunk of the tokens, as in Liger Kernel and Unsloth.
 
     `zero` divides the optimiser state (1), gradients (2) and weights (3) among `dp` GPUs; `fsdp=8` is `dp=8, zero=3`.
     `tp`, `pp` and `ep` are tensor, pipeline and expert parallelism; `sp` divides norms and dropout among the `tp` GPUs.
@@ -803,6 +805,7 @@ def training(
         checkpointing=checkpointing,
         flash_attention=flash_attention,
         dropout=dropout,
+        chunked_loss=chunked_loss,
         zero=zero,
         fsdp=fsdp,
         dp=dp,

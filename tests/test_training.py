@@ -446,3 +446,15 @@ def test_python_refuses_unknown_options_of_an_adapter() -> None:
         pc.training("gpt2-small", lora={"rank": 8})
     with pytest.raises(pc.ParamcountError, match="method = ia3 is not supported by training"):
         pc.training("llama-3.1-8b", lora={"method": "ia3"})
+
+
+def test_a_chunked_loss_has_the_logits_of_one_chunk() -> None:
+    # The example of Liger Kernel's fused_linear_cross_entropy.py: BT = 4096*4, V = 32000, H = 4096 => chunk_size = 2048
+    whole, chunked = (
+        pc.training("llama-2-7b", context=4096, batch=4, checkpointing="full", chunked_loss=is_chunked)
+        for is_chunked in (False, True)
+    )
+    assert whole.share.logits_bytes == 4 * 4 * 4096 * 32_000
+    assert chunked.share.logits_bytes == 4 * 2048 * 32_000
+    assert chunked.share.saved_bytes == whole.share.saved_bytes
+    assert pc.training("llama-2-7b", context=1, chunked_loss=True).share.logits_bytes == 4 * 32_000

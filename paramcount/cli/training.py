@@ -50,6 +50,9 @@ ADAPTER_OPTIONS = {
 @click.option("--checkpointing", default="none", metavar="KIND", help="Recompute: none (default), selective or full.")
 @click.option("--flash-attention/--no-flash-attention", default=True, help="Assume flash attention (default).")
 @click.option("--dropout", is_flag=True, help="Keep masks for dropout of residual branches and attention weights.")
+@click.option(
+    "--chunked-loss", is_flag=True, help="Compute logits and loss in chunks of tokens, as Liger Kernel and Unsloth do."
+)
 @adapter_option("--lora", is_flag=True, help="Train LoRA adapters; the weights of the model are frozen.")
 @adapter_option("--qlora", is_flag=True, help="The same beside weights in NF4: --lora --weights nf4-double.")
 @adapter_option("--dora", is_flag=True, help="Train DoRA adapters; with --qlora, QDoRA.")

@@ -229,6 +229,16 @@ class ActivationWalk:
         dropped = MASK + self.value_bytes if self.setup.dropout else 0
         return int(per_row * keys * (self.value_bytes + dropped))
 
+    def count_chunk(self, logits: Data) -> int:
+        """Elements of the logits of one chunk of the tokens, which takes about as much as the inputs of the LM head.
+
+        Source: Liger Kernel, ops/fused_linear_cross_entropy.py; Unsloth divides by what is free, into smaller chunks.
+        """
+        elements, vocabulary = self.count_elements(logits), logits.shape[-1]
+        tokens = -(-elements // vocabulary)
+        rows = 1 << (-(-tokens // -(-vocabulary // logits.inputs[0].shape[-1])) - 1).bit_length()
+        return int(min(elements, rows * vocabulary))
+
     def collect(self) -> Activations:
         """All that is kept, layer by layer."""
         saved, scores, inputs = {}, {}, {}
@@ -259,7 +269,7 @@ class ActivationWalk:
                 after += size
         for data, *_ in self.steps:
             if data.operation.form is Form.LINEAR and data.weights and data.weights[0].component == "lm_head":
-                logits += FLOAT32 * self.count_elements(data)
+                logits += FLOAT32 * (self.count_chunk(data) if self.setup.chunked_loss else self.count_elements(data))
             if self.setup.dropout and self.order[id(data)] == self.last_stack:
                 before += MASK * self.count_elements(data.inputs[0])  # of the embeddings
         layers = tuple(

@@ -63,6 +63,7 @@ def describe_setup(setup: Setup) -> str:
     recomputation = "no recomputation" if setup.checkpointing == "none" else f"{setup.checkpointing} recomputation"
     parts = [gpus, f"batch {setup.batch:,} × {setup.context:,}", recomputation]
     parts.append("flash attention" if setup.flash_attention else "no flash attention")
+    parts += ["chunked loss"] if setup.chunked_loss else []
     return ", ".join([*parts, *(["dropout"] if setup.dropout else [])])
 
 

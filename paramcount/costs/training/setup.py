@@ -45,6 +45,7 @@ class Setup(NamedTuple):
     checkpointing: str = "none"
     flash_attention: bool = True
     dropout: bool = False  # of residual branches and attention weights
+    chunked_loss: bool = False  # computed for a chunk of the tokens at a time, so that there are no logits of all
     zero: int = 0  # 1: the optimiser state is divided among the data-parallel GPUs; 2: gradients, too; 3: weights, too
     dp: int = 1
     tp: int = 1
@@ -76,6 +77,7 @@ def make_setup(
     checkpointing: object = "none",
     flash_attention: bool = True,
     dropout: bool = False,
+    chunked_loss: bool = False,
     zero: object = None,
     fsdp: object = None,
     dp: object = None,
@@ -124,6 +126,7 @@ def make_setup(
         checkpointing=str(checkpointing),
         flash_attention=flash_attention,
         dropout=dropout,
+        chunked_loss=chunked_loss,
         zero=3 if fsdp is not None else int(str(zero or 0)),
         dp=data_parallel,
         tp=checked["tp"],
