@@ -9,6 +9,7 @@ of modeling_grok1.py of hpcai-tech/grok-1 and of step3_text.py of vLLM, with the
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -212,13 +213,11 @@ class Model(nn.Module):
         return {"logits": self.lm_head(self.model.norm(x)) * self.scales[1]}
 
 
-def make_multimodal(name: str, **options: Any) -> Callable[[Any], Any]:
-    """A class of the other file, which is made of what is here."""
+def find_maker(module: str, name: str, **options: Any) -> Callable[[Any], Any]:
+    """A class or function of another file, which is made of what is here."""
 
     def make(c: Any) -> Any:
-        from tests.oracle import remote_multimodal
-
-        return getattr(remote_multimodal, name)(c, **options)
+        return getattr(import_module(f"tests.oracle.{module}"), name)(c, **options)
 
     return make
 
@@ -254,7 +253,7 @@ MOLMO = {
     **SIZES, "model_type": "molmo", "embedding_size": 101, "layer_norm_eps": 0.01, "rope_theta": 300.0,
     "qkv_bias": True, "attention_layer_norm": False, "norm_after": False, "layer_norm_type": "rms",
 }  # fmt: skip
-MOLMO_TEXT = make_multimodal("Molmo", sees=False)
+MOLMO_TEXT = find_maker("remote_multimodal", "Molmo", sees=False)
 MODELS = {
     "arctic": Remote(ARCTIC, lambda c: Model(c, ArcticLayer, tied=False)),
     "arctic, in turn": Remote({**ARCTIC, "parallel_attn_mlp_res": False}, lambda c: Model(c, ArcticLayer, tied=False)),

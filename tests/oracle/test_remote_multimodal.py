@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import differential
-from tests.oracle.remote import make_multimodal
+from tests.oracle.remote import find_maker
 
 RELEASED = json.loads((Path(__file__).parents[1] / "data" / "remote_models.json").read_text(encoding="utf-8"))
 
@@ -31,18 +31,20 @@ AUDIO = {
     "n_mels": 10, "n_ctx": 30, "n_state": 24, "n_head": 3, "n_layer": 2, "output_dim": 256, "avg_pool": True,
     "add_audio_bos_eos_token": True,
 }  # fmt: skip
+QWEN = ("remote_qwen", "make_qwen")
 MADE = {
-    "Qwen-VL, small": ({**SMALL, "visual": VISUAL}, "make_qwen"),
-    "Qwen-VL, of one width": ({**SMALL, "visual": {**VISUAL, "width": 256}}, "make_qwen"),
-    "Qwen-Audio, small": ({**SMALL, "audio": AUDIO}, "make_qwen"),
-    "Qwen-Audio, without marks": ({**SMALL, "audio": {**AUDIO, "add_audio_bos_eos_token": False}}, "make_qwen"),
-    "Qwen-VL and Qwen-Audio": ({**SMALL, "visual": VISUAL, "audio": AUDIO}, "make_qwen"),
+    "Qwen-VL, small": ({**SMALL, "visual": VISUAL}, QWEN),
+    "Qwen-VL, of one width": ({**SMALL, "visual": {**VISUAL, "width": 256}}, QWEN),
+    "Qwen-Audio, small": ({**SMALL, "audio": AUDIO}, QWEN),
+    "Qwen-Audio, without marks": ({**SMALL, "audio": {**AUDIO, "add_audio_bos_eos_token": False}}, QWEN),
+    "Qwen-VL and Qwen-Audio": ({**SMALL, "visual": VISUAL, "audio": AUDIO}, QWEN),
 }
 CODES = {
-    "DeepSeek-OCR": "make_ocr",
-    "DeepSeek-OCR-2": "make_ocr2",
-    "Molmo-7B-D-0924": "Molmo",
-    "Qwen-VL-Chat": "make_qwen",
+    "DeepSeek-OCR": ("remote_multimodal", "make_ocr"),
+    "DeepSeek-OCR-2": ("remote_multimodal", "make_ocr2"),
+    "Molmo-7B-D-0924": ("remote_multimodal", "Molmo"),
+    "Phi-4-multimodal-instruct": ("remote_phi4mm", "make_phi4mm"),
+    "Qwen-VL-Chat": QWEN,
 }
 MADE |= {name: (RELEASED[name]["config"], code) for name, code in CODES.items()}
 
@@ -53,7 +55,7 @@ def test_every_parameter_and_buffer_is_one_of_the_authors_code(name: str) -> Non
 
     document, code = MADE[name]
     with torch.device("meta"):
-        model = make_multimodal(code)(SimpleNamespace(**document))
+        model = find_maker(*code)(SimpleNamespace(**document))
     _, found, buffers = differential.count_document(document)
     assert found | differential.find_unreachable_tensors(document) == list_parameters(model)
     assert buffers == {name: tuple(buffer.shape) for name, buffer in model.named_buffers()}
