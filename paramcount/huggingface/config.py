@@ -97,7 +97,8 @@ def use_released_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if not words:
         return document
     auto_map = document.get("auto_map")
-    named = [get_class_name(document), *(map(str, auto_map.values()) if isinstance(auto_map, Mapping) else ())]
+    code = map(str, auto_map.values()) if isinstance(auto_map, Mapping) else ()
+    named = [get_class_name(document), *code, *map(str, document)]
     own = next((own for word, own in words.items() if any(word in name for name in named)), None)
     return {**document, "model_type": own} if own else document
 

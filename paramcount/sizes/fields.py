@@ -363,8 +363,8 @@ class Sizes(metaclass=Architecture):
     # the next ones are those of the class itself: a class that extends it has its own.
     model_types: ClassVar[tuple[str, ...]] = ()
     is_found_by_class: ClassVar[bool] = True  # False if a config.json that names the class alone means another type
-    # {model type that releases state, which is another architecture's: words in the names of their classes or of their
-    # own modeling code (auto_map), each of which means this one}
+    # {model type that releases state, which is another architecture's: words in the names of their classes, of their
+    # own modeling code (auto_map) or of their keys, each of which means this one}
     released_as: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     gguf: ClassVar[str] = ""  # possible values of general.architecture in llama.cpp's files; today's writes the first
     gguf_padding_rows: ClassVar[int] = 0  # of the position embedding, which llama.cpp's files leave out
