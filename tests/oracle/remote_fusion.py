@@ -1,5 +1,5 @@
-"""The text encoders of ALBEF and BLIP: what xbert.py of salesforce/ALBEF and med.py of salesforce/BLIP compute, in plain
-PyTorch. The authors' code is not run.
+"""The text encoders of ALBEF and BLIP: what xbert.py of salesforce/ALBEF and med.py of salesforce/BLIP compute, in
+plain PyTorch. The authors' code is not run.
 """
 
 # mypy: disable-error-code="misc, no-any-return"
