@@ -4,7 +4,7 @@
 you commit it. tests/test_readme.py fails when a document shows something else. Three kinds of text are checked:
 
 - a ```console block: commands after "$ ", each followed by what it prints in 80 columns (`| head -N` keeps the first
-  N lines);
+  N lines, `| tail -N` the last);
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
   file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings,
@@ -62,7 +62,7 @@ def list_commands(text: str) -> list[tuple[str, str]]:
 
 def run_command(line: str) -> str:
     """What a command line prints: stdout, then stderr."""
-    command, _, head = line.partition(" | head -")
+    command, _, part = line.partition(" | ")
     program, *args = shlex.split(command)
     assert program == "paramcount", line
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
@@ -81,7 +81,10 @@ def run_command(line: str) -> str:
     for stream in (out, err):
         stream.seek(0)
         printed += stream.read()
-    return "".join(printed.splitlines(keepends=True)[: int(head)]) if head else printed
+    lines = printed.splitlines(keepends=True)
+    first = int(part.removeprefix("head -")) if part.startswith("head -") else None
+    last = int(part.removeprefix("tail -")) if part.startswith("tail -") else len(lines)
+    return "".join(lines[:first][-last:])
 
 
 def run_python(example: str) -> str:

@@ -20,7 +20,7 @@ import paramcount.zoo as zoo
 from paramcount import __version__
 from paramcount.architectures import split_name
 from paramcount.cli.commands import COMMANDS
-from paramcount.cli.docs import render_markdown
+from paramcount.cli.docs import ALIASES, render_markdown
 from tests import refresh_index
 from tests.batches import in_batches
 from tests.few_models import use_models
@@ -392,6 +392,12 @@ def test_docs_lists_the_guides_and_shows_each(run: Runner) -> None:
             done.out.splitlines()[0]
             == next(line for line in run("docs").out.splitlines() if line.split()[0] == topic).split(maxsplit=1)[1]
         )
+
+
+def test_a_guide_is_found_by_what_it_explains(run: Runner) -> None:
+    for name, topic in ALIASES.items():
+        assert run("docs", name).out == run("docs", topic).out != ""
+    assert run("docs", "mla").out.startswith("Attention")
 
 
 def test_an_unknown_guide_is_an_error_with_the_nearest(run: Runner) -> None:

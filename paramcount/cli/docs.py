@@ -17,6 +17,14 @@ from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import get_terminal_width, paint, wrap
 
 INDEX = "index"  # lists the other guides
+ALIASES = {
+    **dict.fromkeys(("mha", "mqa", "gqa", "mla", "latent", "heads"), "attention"),
+    **dict.fromkeys(("experts", "active", "router"), "moe"),
+    **dict.fromkeys(("kv", "cache"), "kv-cache"),
+    **dict.fromkeys(("dtype", "quantisation", "quantization", "fp8", "int4"), "precision"),
+    **dict.fromkeys(("positions", "alibi", "yarn"), "rope"),
+    **dict.fromkeys(("glossary", "total"), "terms"),
+}
 LINK = re.compile(r"!?\[([^]]*)\]\(([^)]*)\)")
 COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^ *```.*$", re.MULTILINE)
@@ -28,6 +36,7 @@ BULLET = re.compile(r"(\s*)([-*]|\d+\.) ")
 def command(topic: str | None) -> None:
     """Read the guides. Without TOPIC, list the topics."""
     names = list_topics()
+    topic = ALIASES.get(topic, topic) if topic else None
     if topic is None:
         for name in names:
             title = next((line.lstrip("# ") for line in read_guide(name).splitlines() if line.startswith("#")), "")
