@@ -227,7 +227,7 @@ def measure_memory(
     drafted = None
     if draft is not None:
         own = format if draft_dtype is None and draft.id == model.id else choose_format(draft, draft_dtype)
-        drafted = prepare_draft(draft, own, rules, request)
+        drafted = prepare_draft(draft, model, own, rules, request)
         deployment = deployment._replace(draft=drafted)
         warnings += [f"{draft.id}: {text}" for text in draft.reading.warnings]
     elif draft_dtype is not None:
@@ -297,12 +297,24 @@ def measure_memory(
     return replace(memory, contexts=tuple(map(memory.at, sorted(contexts))))
 
 
-def prepare_draft(draft: Model, format: WeightDtype, rules: Engine, request: CacheRequest) -> DraftModel:
+def prepare_draft(draft: Model, model: Model, format: WeightDtype, rules: Engine, request: CacheRequest) -> DraftModel:
     """Raises: ParamcountError if the model's own MTP layers draft already, and for a draft that states no cache."""
     if rules.loads_mtp(request):
         raise ParamcountError("cannot be combined with a draft model", where="speculative_method")
+    check_draft(draft, model)
     rows, shape = store_model(draft, format, {}), find_shape(count_model(draft).sizes)
+    shared = () if rules.reads_gguf else draft.sizes.shared_with_target  # engines load what is the target's once
+    rows = StoredRows(row for row in rows if row.tensor.name not in shared)
     return DraftModel(draft, rows, list_layer_caches(draft), shape, find_longest_context(draft))
+
+
+def check_draft(draft: Model, model: Model) -> None:
+    """Raises: ParamcountError if a draft head reads hidden states of another size than those of its target."""
+    states, sizes = getattr(model.sizes, "d_model", None), draft.sizes
+    expected = getattr(sizes, "d_target", getattr(sizes, "d_model", None)) if sizes.is_draft else states
+    if states is not None and expected != states:
+        found = f"{draft.id} reads hidden states of {expected:,} values, but those of {model.id} have {states:,}"
+        raise ParamcountError(found, where="draft", expected="a draft head for this model")
 
 
 def describe_draft(draft: DraftModel, dtype: str, rules: Engine, request: CacheRequest) -> DraftCost:
