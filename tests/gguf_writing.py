@@ -194,7 +194,7 @@ def write_gguf(
     *,
     types: str | Mapping[str, str] = "F32",
     copies: Mapping[str, str] | None = None,
-    metadata: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str | int | float] | None = None,
     per_file: int = 0,
 ) -> Path:
     """A GGUF file, or with `per_file` the first of several, of random values.
@@ -204,7 +204,12 @@ def write_gguf(
     """
     writer = gguf.GGUFWriter(path, layout.architecture, split_max_tensors=per_file)
     for key, value in (metadata or {}).items():
-        writer.add_string(key, value)
+        if isinstance(value, str):
+            writer.add_string(key, value)
+        elif isinstance(value, int):
+            writer.add_uint32(key, value)
+        else:
+            writer.add_float32(key, value)
     for name, shape in layout.tensors.items():
         kind = gguf.GGMLQuantizationType[types if isinstance(types, str) else types.get(name, "F32")]
         block, size = gguf.GGML_QUANT_SIZES[kind]

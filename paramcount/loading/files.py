@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from paramcount.huggingface.forms import Form
     from paramcount.huggingface.locate import Document
 
+GGUF = ".gguf"
 BASE_KEY = "base_model_name_or_path"
 BASE_HELP = "a model of the zoo, in the local Hugging Face cache or on this disk, or the option base"
 
@@ -49,6 +50,10 @@ def load_path(path: Path, request: LoadRequest = DEFAULT) -> zoo.Model:
 
     if os.path.isdir(path) and (model := _load_sentence_model(path)):
         return model
+    if path.suffix.lower() == GGUF:
+        from paramcount.loading.gguf import load_gguf
+
+        return load_gguf(path)
     return load_document(read_path(path), request)
 
 
