@@ -23,10 +23,18 @@ class LowerBounded(parts.ScaledNorms, parts.ShortConvolutions):
         return ops.convolve(y, name + "_conv1d", c.d_conv, bias=False) if c.short_conv else y
 
 
+def bounds_fit(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    """The lower bounds, which are as wide as the model, are those of all channels."""
+    if c["use_lower_bound"] and c["d_inner"] != c["d_model"]:
+        found = f"= {describe_value(js['expand_ratio'])}, but the lower bounds are as wide as the model"
+        raise ParamcountError(found, where="expand_ratio", expected="1, or use_lower_bound = false")
+
+
 class Hgrn(LowerBounded):
     """Source: arXiv:2311.04823, section 3; HGRNAttention in fla/layers/hgrn.py of fla-org/flash-linear-attention."""
 
     reference = "HGRNForCausalLM of fla-org/flash-linear-attention"
+    conditions = (*LowerBounded.conditions, bounds_fit)
 
     d_inner: sizes.Positive = sizes.derived(parts.times_factor("d_model", "expand_ratio", 1))
 

@@ -137,6 +137,11 @@ from paramcount.flow.operations.convolutions import PreviousRow as PreviousRow
 from paramcount.flow.operations.convolutions import NextRow as NextRow
 from paramcount.flow.operations.convolutions import token_before as token_before
 from paramcount.flow.operations.convolutions import neighbour as neighbour
+from paramcount.flow.operations.delta_states import StepDecay as StepDecay
+from paramcount.flow.operations.delta_states import DeltaState as DeltaState
+from paramcount.flow.operations.delta_states import DeltaProduct as DeltaProduct
+from paramcount.flow.operations.delta_states import RankOneState as RankOneState
+from paramcount.flow.operations.delta_states import ClosedLoopState as ClosedLoopState
 from paramcount.flow.operations.drafts import RotaryBehind as RotaryBehind
 from paramcount.flow.operations.drafts import rope_behind as rope_behind
 from paramcount.flow.operations.drafts import clear_first_rows as clear_first_rows
@@ -189,8 +194,6 @@ from paramcount.flow.operations.gated_states import LearnedBonusState as Learned
 from paramcount.flow.operations.gated_states import Retention as Retention
 from paramcount.flow.operations.gated_states import SummedState as SummedState
 from paramcount.flow.operations.gated_states import KeySum as KeySum
-from paramcount.flow.operations.gated_states import DeltaState as DeltaState
-from paramcount.flow.operations.gated_states import RankOneState as RankOneState
 from paramcount.flow.operations.gated_states import SlotState as SlotState
 from paramcount.flow.operations.gated_states import ChannelState as ChannelState
 from paramcount.flow.operations.gated_states import LowerBounds as LowerBounds

@@ -99,6 +99,7 @@ class FlaDecoder(parts.Decoder):
 
     names = ("embeddings", "layers", "norm")
     layer_norms: ClassVar[tuple[str, str]] = ("attn_norm", "mlp_norm")
+    mixer_prefix: ClassVar[str] = "attn."  # of the mixer, or of the attention in its place
     defaults: ClassVar[dict[str, Any]] = {"vocab_size": 32000, "d_model": 2048, "n_layers": 24}
     unused_keys: ClassVar[tuple[str, ...]] = ("hidden_ratio", "use_gk", "use_gv", "share_conv_kernel", "num_heads")
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (
@@ -130,7 +131,7 @@ class FlaDecoder(parts.Decoder):
         """`reads`: what all mixers read besides x; last the kind of the layer, if there are several."""
         *others, kind = reads if c.attention_layers else (*reads, "mixer")
         h = c.norm(x, c.layer_norms[0])
-        x = x + (c.hybrid_attention(h, "attn.") if kind == "attention" else c.mixer(h, "attn.", *others))
+        x = x + (c.hybrid_attention(h, c.mixer_prefix) if kind == "attention" else c.mixer(h, c.mixer_prefix, *others))
         return x + c.feed_forward(c.norm(x, c.layer_norms[1]))
 
     def mixer(c, x: Data, prefix: str, *reads: Data) -> Data:

@@ -8,6 +8,7 @@ at commit bc3b101dcb71, recurrences those of its fla/ops/*/naive.py.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -212,6 +213,116 @@ class GatedDeltaNetMixer(Streams):
         return self.o_proj(y * F.silu(self.g_proj(x)) if c.use_gate else y)
 
 
+class CombaMixer(Streams):
+    """With the order of fused_recurrent_comba: p reads the state before it fades."""
+
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        self.c, self.n, self.n_v = c, c.num_heads, c.num_v_heads or c.num_heads
+        dk, dv = self.n * c.head_dim, self.n_v * int(c.head_dim * c.expand_v)
+        self.make_streams(c, {"q": dk, "k": dk, "v": dv})
+        self.a_proj, self.b_proj = linear(c.hidden_size, self.n_v), linear(c.hidden_size, self.n_v)
+        self.decay, self.D = nn.Parameter(torch.ones(self.n)), nn.Parameter(torch.ones(self.n))
+        self.A_log, self.dt_bias = nn.Parameter(torch.zeros(self.n_v)), nn.Parameter(torch.zeros(self.n_v))
+        self.g_proj = linear(c.hidden_size, dv)
+        self.o_norm, self.o_proj = Norm(dv // self.n_v, c.norm_eps), linear(dv, c.hidden_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (F.silu(self.stream(x, name, activated=False)) for name in ("q", "k", "v"))
+        q, k, v = heads(q, self.n), heads(k, self.n), heads(v, self.n_v)
+        p = k * self.decay[None, :, None].sigmoid()
+        q = q - self.D[None, :, None] * p
+        q, k, p = (repeat(y, self.n_v) for y in (q, k, p))
+        q, k, p = (y / (y.square().sum(-1, keepdim=True) + 1e-6).sqrt() for y in (q, k, p))
+        beta, g = self.b_proj(x)[0].sigmoid(), -self.A_log.exp() * F.softplus(self.a_proj(x)[0] + self.dt_bias)
+        state, out = torch.zeros(self.n_v, k.shape[-1], v.shape[-1]), []
+        for t in range(len(q)):
+            change = (v[t] - (state * p[t][..., None]).sum(-2)) * beta[t][..., None]
+            state = state * g[t].exp()[:, None, None] + k[t][..., None] * change[..., None, :]
+            out.append((state * (q[t] * q.shape[-1] ** -0.5)[..., None]).sum(-2))
+        return self.o_proj(self.o_norm(torch.stack(out)).flatten(1)[None] * self.g_proj(x).sigmoid())
+
+
+class KDAMixer(Streams):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        self.c, self.n, self.n_v = c, c.num_heads, c.num_v_heads or c.num_heads
+        d, dk, dv = c.hidden_size, c.head_dim, int(c.head_dim * c.expand_v)
+        self.make_streams(c, {"q": self.n * dk, "k": self.n * dk, "v": self.n_v * dv})
+        self.f_proj = nn.Sequential(linear(d, dv), linear(dv, self.n_v * dk))
+        self.b_proj = linear(d, self.n_v)
+        self.A_log, self.dt_bias = nn.Parameter(torch.zeros(self.n_v)), nn.Parameter(torch.zeros(self.n_v * dk))
+        self.g_proj = nn.Sequential(linear(d, dv), linear(dv, self.n_v * dv, bias=True))
+        self.o_norm, self.o_proj = Norm(dv, c.norm_eps), linear(self.n_v * dv, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (F.silu(self.stream(x, name, activated=False)) for name in ("q", "k", "v"))
+        q, k, v = repeat(heads(q, self.n), self.n_v), repeat(heads(k, self.n), self.n_v), heads(v, self.n_v)
+        q, k = (y * torch.rsqrt(y.square().sum(-1, keepdim=True) + 1e-6) for y in (q, k))
+        g, rate = heads(self.f_proj(x) + self.dt_bias, self.n_v), self.A_log.exp()[:, None]
+        bound = self.c.lower_bound
+        g = -rate * F.softplus(g) if bound is None else bound * torch.sigmoid(rate * g)
+        beta = self.b_proj(x)[0].sigmoid() * (2 if self.c.allow_neg_eigval else 1)
+        y = self.o_norm(delta_rule(q, k, v, beta, g)).flatten(1)[None]
+        return self.o_proj(y * self.g_proj(x).sigmoid())
+
+
+class DeltaProductMixer(Streams):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        self.c, self.n, self.steps = c, c.num_heads, c.num_householder
+        dk, dv = self.n * c.head_dim, self.n * int(c.head_dim * c.expand_v)
+        self.make_streams(c, {"q": dk, "k": dk * self.steps, "v": dv * self.steps})
+        self.b_proj = linear(c.hidden_size, self.n * self.steps)
+        if c.use_forget_gate:
+            self.a_proj = linear(c.hidden_size, self.n)
+            self.A_log, self.dt_bias = nn.Parameter(torch.zeros(self.n)), nn.Parameter(torch.zeros(self.n))
+        if c.use_output_gate:
+            self.g_proj = linear(c.hidden_size, dv)
+        self.o_norm, self.o_proj = Norm(dv // self.n, c.norm_eps), linear(dv, c.hidden_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        c, t = self.c, x.shape[1]
+        q, k, v = (F.silu(self.stream(x, name, activated=False)) for name in ("q", "k", "v"))
+        q, k, v = heads(q, self.n), k.view(t, self.steps, self.n, -1), v.view(t, self.steps, self.n, -1)
+        q, k = (y * torch.rsqrt(y.square().sum(-1, keepdim=True) + 1e-6) for y in (q, k))
+        beta = self.b_proj(x).sigmoid().view(t, self.steps, self.n) * (2 if c.allow_neg_eigval else 1)
+        state, out = torch.zeros(self.n, k.shape[-1], v.shape[-1]), []
+        for i in range(t):
+            if c.use_forget_gate:
+                g = -self.A_log.exp() * F.softplus(self.a_proj(x)[0, i] + self.dt_bias)
+                state = state * g.exp()[:, None, None]
+            for j in range(self.steps):
+                change = v[i, j] - (state * k[i, j][..., None]).sum(-2)
+                state = state + change[:, None, :] * k[i, j][..., None] * beta[i, j][:, None, None]
+            out.append((state * (q[i] * q.shape[-1] ** -0.5)[..., None]).sum(-2))
+        y = self.o_norm(torch.stack(out)).flatten(1)[None]
+        return self.o_proj(y * F.silu(self.g_proj(x)) if c.use_output_gate else y)
+
+
+class MambaMixer(nn.Module):
+    """fla/layers/mamba.py: the slow path."""
+
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, inner, self.rank, self.state = c.hidden_size, c.intermediate_size, c.time_step_rank, c.state_size
+        self.in_proj, self.out_proj = linear(d, 2 * inner, bias=c.use_bias), linear(inner, d, bias=c.use_bias)
+        self.conv1d = nn.Conv1d(inner, inner, c.conv_kernel, groups=inner, padding=c.conv_kernel - 1)
+        self.x_proj, self.dt_proj = linear(inner, self.rank + 2 * self.state), linear(self.rank, inner, bias=True)
+        self.A_log, self.D = nn.Parameter(torch.zeros(inner, self.state)), nn.Parameter(torch.ones(inner))
+
+    def forward(self, x: Tensor) -> Tensor:
+        u, gate = self.in_proj(x).chunk(2, -1)
+        u = F.silu(self.conv1d(u.transpose(1, 2))[..., : x.shape[1]].transpose(1, 2))[0]
+        step, b, c = self.x_proj(u).split([self.rank, self.state, self.state], -1)
+        step, a = F.softplus(self.dt_proj(step)), -self.A_log.exp()
+        state, out = torch.zeros_like(a), []
+        for t in range(len(u)):
+            state = torch.exp(a * step[t][:, None]) * state + step[t][:, None] * b[t] * u[t][:, None]
+            out.append(state @ c[t])
+        return self.out_proj((torch.stack(out) + u * self.D)[None] * F.silu(gate))
+
+
 class GSAMixer(Streams):
     def __init__(self, c: Any, index: int) -> None:
         super().__init__()
@@ -366,6 +477,31 @@ class Block(nn.Module):
         return x + self.mlp(self.mlp_norm(x))
 
 
+class Samba(nn.Module):
+    base_model_prefix = "backbone"
+
+    def __init__(self, c: Any) -> None:
+        super().__init__()
+        self.backbone, self.spec = nn.Module(), c.attn
+        self.backbone.embeddings = nn.Embedding(c.vocab_size, c.hidden_size)
+        self.backbone.layers = nn.ModuleList(self.make_layer(c, i) for i in range(c.num_hidden_layers))
+        self.backbone.norm_f, self.lm_head = Norm(c.hidden_size, c.norm_eps), linear(c.hidden_size, c.vocab_size)
+
+    def make_layer(self, c: Any, index: int) -> nn.Module:
+        layer = nn.Module()
+        layer.mixer_norm, layer.mlp_norm = Norm(c.hidden_size, c.norm_eps), Norm(c.hidden_size, c.norm_eps)
+        layer.mixer = Attention(c, c.attn) if index in c.attn["layers"] else MambaMixer(c, index)
+        layer.mlp = GatedMLP(SimpleNamespace(**{**vars(c), "intermediate_size": None}))
+        return layer
+
+    def forward(self, input_ids: Tensor) -> dict[str, Tensor]:
+        x = self.backbone.embeddings(input_ids)
+        for layer in self.backbone.layers:
+            x = x + layer.mixer(layer.mixer_norm(x))
+            x = x + layer.mlp(layer.mlp_norm(x))
+        return {"logits": self.lm_head(self.backbone.norm_f(x))}
+
+
 class FlaModel(nn.Module):
     base_model_prefix = "model"
 
@@ -431,6 +567,21 @@ LINEAR_ATTN = {
     "feature_map": "elementwise_product", "norm_q": False, "norm_k": False, "norm_feature_map": False,
 }  # fmt: skip
 HEDGEHOG = {**LINEAR_ATTN, "feature_map": "hedgehog", "norm_q": True, "norm_k": True, "norm_feature_map": True}
+COMBA = {**GATED_DELTANET, "model_type": "comba", "use_output_gate": True}
+KDA = {
+    **SIZES, **CONV, "model_type": "kda", "num_heads": 2, "num_v_heads": 4, "head_dim": 6, "expand_v": 1.5,
+    "allow_neg_eigval": True, "lower_bound": None,
+}  # fmt: skip
+KDA_BOUNDED = {**KDA, "lower_bound": -4.0, "allow_neg_eigval": False, "num_v_heads": None, "attn": HYBRID}
+DELTA_PRODUCT = {
+    **SIZES, **CONV, "model_type": "gated_deltaproduct", "num_heads": 2, "head_dim": 6, "expand_v": 1.5,
+    "num_householder": 3, "use_output_gate": True, "use_forget_gate": True, "allow_neg_eigval": True,
+}  # fmt: skip
+DELTA_PRODUCT_PLAIN = {**DELTA_PRODUCT, "use_output_gate": False, "use_forget_gate": False, "num_householder": 2}
+SAMBA = {
+    **SIZES, "model_type": "samba", "intermediate_size": 40, "state_size": 5, "conv_kernel": 3, "time_step_rank": 7,
+    "use_bias": True, "attn": {"layers": [1], "num_heads": 4, "num_kv_heads": 2, "window_size": 7},
+}  # fmt: skip
 TRANSFORMER = {**SIZES, **HYBRID, "model_type": "transformer", "qk_norm": True}
 TRANSFORMER = {key: value for key, value in TRANSFORMER.items() if key not in ("attn", "layers")}
 

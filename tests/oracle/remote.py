@@ -284,6 +284,14 @@ MODELS = {
     "linear_attn, hedgehog": Remote(
         recurrent.HEDGEHOG, lambda c: recurrent.FlaModel(c, recurrent.LinearAttentionMixer)
     ),
+    "comba": Remote(recurrent.COMBA, lambda c: recurrent.FlaModel(c, recurrent.CombaMixer)),
+    "kda": Remote(recurrent.KDA, lambda c: recurrent.FlaModel(c, recurrent.KDAMixer)),
+    "kda, bounded": Remote(recurrent.KDA_BOUNDED, lambda c: recurrent.FlaModel(c, recurrent.KDAMixer)),
+    "gated_deltaproduct": Remote(recurrent.DELTA_PRODUCT, lambda c: recurrent.FlaModel(c, recurrent.DeltaProductMixer)),
+    "gated_deltaproduct, plain": Remote(
+        recurrent.DELTA_PRODUCT_PLAIN, lambda c: recurrent.FlaModel(c, recurrent.DeltaProductMixer)
+    ),
+    "samba": Remote(recurrent.SAMBA, recurrent.Samba),
     "rwkv5": Remote(rwkv.RWKV5, lambda c: rwkv.WorldModel(c, 5)),
     "rwkv6": Remote(rwkv.RWKV6, lambda c: rwkv.FlaRwkv(c, 6)),
     "rwkv6, hybrid": Remote(rwkv.RWKV6_HYBRID, lambda c: rwkv.FlaRwkv(c, 6)),

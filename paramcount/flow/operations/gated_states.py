@@ -1,4 +1,4 @@
-"""Recurrent states of linear attention whose decays are inputs, fixed or absent, and the delta rule in other forms."""
+"""Recurrent states of linear attention whose decays are inputs, fixed or absent; slots; states of single channels."""
 
 from __future__ import annotations
 
@@ -156,55 +156,6 @@ class KeySum(Recurrence, name="normalise", form=Form.LINEAR_ATTENTION, state=("h
         sums = np.cumsum(k, axis=0) + run.state.get("keys", np.zeros(k.shape[1:], np.float32))
         run.state["keys"] = sums[-1].astype(np.float32)
         return y / ((q * sums).sum(-1, keepdims=True) / np.float32(sqrt(q.shape[-1])) + np.float32(1e-10))
-
-
-class DeltaState(Recurrence, name="delta rule", form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v")):
-    """A state S [heads, d_k, d_v] without a decay: S += β·k·(v − kᵀS)ᵀ; y = Sᵀq / √d_k.
-
-    Inputs: q and k [n, heads, d_k], v [n, heads, d_v], β [n, heads]; β is 1 without it. Source: arXiv:2406.06484 §2.
-    """
-
-    phrase: ClassVar[str] = "recurrent state, updated per token by the delta rule"
-    state_in_float32: ClassVar[bool] = True
-    heads: Size
-    d_k: Size
-    d_v: Size
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        q, k, v, *rates = inputs
-        beta = rates[0] if rates else np.ones(v.shape[:2], np.float32)
-        state = run.state.get("state", np.zeros((v.shape[1], k.shape[2], v.shape[2]), np.float32))
-        q, y = q / np.float32(sqrt(q.shape[-1])), np.empty(v.shape, np.float32)
-        for t in range(len(v)):
-            change = beta[t, :, None] * (v[t] - (k[t, :, None, :] @ state)[:, 0])
-            state = state + k[t, :, :, None] * change[:, None, :]
-            y[t] = (q[t, :, None, :] @ state)[:, 0]
-        run.state["state"] = state.astype(np.float32)
-        return y
-
-
-class RankOneState(Recurrence, name="delta rule", form=Form.LINEAR_ATTENTION, state=("heads", "d_k", "d_v")):
-    """RWKV-7: S = exp(g)·S + b·(aᵀS)ᵀ + k·vᵀ, all with the state before; y = Sᵀq.
-
-    Inputs: q, g, k [n, heads, d_k], v [n, heads, d_v], a and b [n, heads, d_k]. Source: arXiv:2503.14456 §4.
-    """
-
-    phrase: ClassVar[str] = "recurrent state, updated per token by a generalised delta rule"
-    state_in_float32: ClassVar[bool] = True
-    heads: Size
-    d_k: Size
-    d_v: Size
-
-    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
-        q, g, k, v, a, b = inputs
-        state = run.state.get("state", np.zeros((v.shape[1], k.shape[2], v.shape[2]), np.float32))
-        decay, y = np.exp(g)[..., None], np.empty(v.shape, np.float32)
-        for t in range(len(v)):
-            removed = b[t, :, :, None] * (a[t, :, None, :] @ state)
-            state = decay[t] * state + removed + k[t, :, :, None] * v[t, :, None, :]
-            y[t] = (q[t, :, None, :] @ state)[:, 0]
-        run.state["state"] = state.astype(np.float32)
-        return y
 
 
 class SlotState(Recurrence, name="slots", form=Form.LINEAR_ATTENTION, state_in_float32=True):
