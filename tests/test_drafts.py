@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from tests.comparison import load_configs
 from tests.draft_heads import CONFIGS, DFLASH, DSPARK, EAGLE3, EAGLE_HEADS, MARKOV, SMALL
 from tests.refusing import model_error
 
@@ -116,4 +117,30 @@ def test_a_note_says_what_a_draft_head_adds_to_its_target() -> None:
 def test_medusa_needs_the_sizes_of_its_target() -> None:
     assert model_error({"model_type": "medusa", "medusa_num_heads": 3}) == (
         "vocab_size is missing (expected a positive integer)"
+    )
+
+
+def test_the_mtp_layers_of_deepseek_v3_are_a_draft_of_their_own() -> None:
+    """13,463,426,304 values of its files are those of the MTP layer, the token embedding, the LM head and a routing
+    bias among them. Source: README_WEIGHTS.md of deepseek-ai/DeepSeek-V3, and its index file."""
+    config = load_configs()["deepseek-v3"]
+    draft = pc.count({**config, "architectures": ["DeepSeekMTPModel"]})
+    assert draft.total == 13_463_426_304 - 2 * 129_280 * 7168 - 256
+    assert (draft.embedding, draft.lm_head, draft.mtp) == (0, 0, 0)
+    assert pc.memory({**config, "architectures": ["DeepSeekMTPModel"]}).kv_bytes_per_token == 2 * (512 + 64)
+
+
+@pytest.mark.parametrize(
+    ("config", "cls"),
+    [
+        (load_configs()["glm-4.5"], "Glm4MoeMTPModel"),
+        (load_configs()["deepseek-v3"], "DeepseekV3ForCausalLMNextN"),
+        ({"model_type": "mimo", "architectures": ["MiMoForCausalLM"], "num_nextn_predict_layers": 2}, "MiMoMTPModel"),
+    ],
+)
+def test_a_draft_of_mtp_layers_is_what_its_target_carries(config: dict[str, Any], cls: str) -> None:
+    draft = pc.count({**config, "architectures": [cls]})
+    assert draft.total == pc.count(config).mtp
+    assert model_error({**config, "architectures": [cls], "num_nextn_predict_layers": 0}) == (
+        "num_nextn_predict_layers = 0 (expected a positive integer)"
     )
