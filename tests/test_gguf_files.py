@@ -588,9 +588,13 @@ def test_a_file_truncated_or_extended_by_a_byte_is_rejected(file: Path) -> None:
     )
     file.write_bytes(whole)
     assert list(read_gguf(file).tensors) == ["x", "y"]
+    headers = (182, 192)  # a header alone, with the padding behind it or without
     for n in range(len(whole) - 28):
         file.write_bytes(whole[:n])
-        assert reading_error(file)
+        if n in headers:
+            assert not read_gguf(file).has_values
+        else:
+            assert reading_error(file)
     file.write_bytes(whole + b"\0")
     assert reading_error(file) == f"ends at byte {len(whole) + 1}, but its tensors end at byte {len(whole) - 28} {END}"
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount.formats.gguf import read_gguf
 from paramcount.loading.gguf import list_model_types
 from tests.gguf_writing import LAYOUTS, Layout, write_gguf
 from tests.refusing import model_error
@@ -119,6 +120,23 @@ def test_metadata_that_contradict_the_tensors_are_refused(changes: dict[str, int
     metadata = list_metadata(layout) | {f"llama.{key}": value for key, value in changes.items()}
     path = write_gguf(tmp_path / "model.gguf", layout, metadata=metadata)
     assert "has tensors that no model with the architecture 'llama' of llama.cpp has" in model_error(path)
+
+
+def test_a_header_without_values_is_enough(tmp_path: Path, run: Runner) -> None:
+    path = write(tmp_path, "llama-llama")
+    header = read_gguf(path)
+    expected = pc.count(path).total
+    saved = tmp_path / "header.gguf"
+    saved.write_bytes(path.read_bytes()[: header.values_start])
+    assert read_gguf(saved)._replace(path=path, state=header.state, has_values=True) == header
+    assert pc.count(saved).total == expected
+    done = run(str(saved), "--json")
+    data = json.loads(done.out)
+    assert (done.code, data["total"]) == (0, expected)
+    assert "header.gguf has a header and no values" in data["notes"]
+    assert run("verify", "gpt2-small", str(saved)).code == 2
+    saved.write_bytes(path.read_bytes()[: header.values_start + 1])
+    assert "ends at byte" in model_error(saved)
 
 
 def test_metadata_without_heads_are_refused(tmp_path: Path) -> None:

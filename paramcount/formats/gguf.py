@@ -6,7 +6,9 @@ array of one of them; of an array, this reader keeps only the type and length. A
 (innermost axis first), a type and an offset. The first tensor's values and the size of each tensor are padded to a
 multiple of the alignment. A big-endian file differs only in its byte order, which its version reveals.
 
-This reader accepts little beyond what the format's own library loads: names must be printable and distinct, arrays must
+A file may end with its header, as one does that was saved for its metadata and shapes.
+
+This reader accepts little else beyond what the format's own library loads: names must be printable and distinct, arrays must
 not contain arrays, and there must be nothing but padding between and after the tensors.
 
 Source: github ggml-org/ggml, docs/gguf.md, and ggml-org/llama.cpp, ggml/src/gguf.cpp, ggml/include/ggml.h,
@@ -88,6 +90,7 @@ class GgufHeader(NamedTuple):
     alignment: int
     values_start: int  # the file offset of the values
     state: FileState
+    has_values: bool = True  # False if the file ends with its header, as a saved header does
 
 
 def read_gguf(path: Path) -> GgufHeader:
@@ -194,12 +197,14 @@ def _parse_header(path: Path, file: BinaryIO) -> GgufHeader:
     values_start = _round_up(reader.at, alignment)
     least = values_start + end if end else reader.at
     most = values_start + _round_up(end, alignment)
-    if not least <= state.size <= most:
+    is_header = bool(end) and state.size in (reader.at, values_start)
+    if not is_header and not least <= state.size <= most:
         raise ParamcountError(
             f"ends at byte {state.size:,}, but its tensors end at byte {least:,}",
             expected=f"the same byte, or padding to a multiple of {alignment:,}",
         )
-    return GgufHeader(path, tensors, metadata, arrays, _parse_split(metadata), alignment, values_start, state)
+    split = _parse_split(metadata)
+    return GgufHeader(path, tensors, metadata, arrays, split, alignment, values_start, state, not is_header)
 
 
 def _read_byte_order(reader: _Reader) -> str:

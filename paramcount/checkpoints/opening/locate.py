@@ -132,7 +132,7 @@ def _read_source(path: Path, source: CheckpointSource, watch: Watch | None) -> C
         contents.tensors,
         contents.files,
         faults=(*contents.faults, *config_faults),
-        notes=source.notes,
+        notes=(*source.notes, *contents.notes),
         total_size=index.total_size if index else None,
         metadata=contents.metadata,
         quantization_config=config,

@@ -35,6 +35,7 @@ class ShardContents(NamedTuple):
     files: tuple[File, ...]
     faults: tuple[str, ...]
     metadata: Mapping[str, Any]  # GGUF only
+    notes: tuple[str, ...] = ()
 
 
 def read_files(folder: Path, names: Sequence[str], format: str, index: Index | None, watch: Watch) -> ShardContents:
@@ -46,6 +47,7 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
     weight_map = index.weight_map if index else {}
     tensors: dict[str, FileTensor] = {}
     files: list[File] = []
+    headers: list[str] = []
     absent: dict[str, str] = {}
     duplicates: Names = {}
     splits: dict[str, GgufSplit | None] = {}
@@ -59,8 +61,12 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
             files.append(File(name, folder / name, None))
         else:
             header = read(folder / name)
-            before = header.state.size - sum(entry.stop - entry.start for entry in header.tensors.values())
-            files.append(File(name, folder / name, header.state.size, before, header.state))
+            if isinstance(header, GgufHeader) and not header.has_values:
+                headers.append(name)
+                files.append(File(name, folder / name, None))
+            else:
+                before = header.state.size - sum(entry.stop - entry.start for entry in header.tensors.values())
+                files.append(File(name, folder / name, header.state.size, before, header.state))
             for tensor, at in header.tensors.items():
                 first = tensors.get(tensor)
                 if first is not None:
@@ -86,7 +92,8 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
                 tensors[tensor] = FileTensor(file)
         _check_limits(len(tensors), header_bytes)
         faults += compare_with_index(index, tensors, absent)
-    return ShardContents(tensors, tuple(files), (*faults, *describe_duplicates(duplicates)), metadata)
+    notes = tuple(f"{make_printable(name)} has a header and no values" for name in headers)
+    return ShardContents(tensors, tuple(files), (*faults, *describe_duplicates(duplicates)), metadata, notes)
 
 
 def read_index_names(folder: Path, index: Index) -> ShardContents:
