@@ -325,3 +325,31 @@ def test_a_deployment_on_several_machines_has_what_would_fit_one(run: Runner) ->
     assert it.devices == 16
     assert {"dtype": "fp8"} in [suggestion.options for suggestion in it.on_one_machine]
     assert "on one machine with 8 × H100 SXM: fits with" in run("plan", "llama-3.1-405b", "--gpu", "h100").out
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags"),
+    [
+        # The recipe of vLLM and the cookbook of SGLang for DeepSeek-V3
+        ("vllm", "--data-parallel-size 16 --enable-expert-parallel"),
+        ("sglang", "--enable-dp-attention --dp-size 16"),
+    ],
+)
+def test_many_users_of_a_model_with_mla_have_data_parallel_attention(engine: str, flags: str) -> None:
+    best = pc.plan("deepseek-v3", users=256, context=32_768, gpu="b200", engine=engine).deployments[0]
+    assert (best.devices, best.attention_replicas, best.fit.verdict) == (16, 16, "fits")
+    assert flags in best.command
+    # Each rank caches a 16th of the users: 61 layers of 512 + 64 values in BF16, in whole blocks
+    cached = best.fit.fullest.kv_cache_bytes
+    assert 0 <= cached - 16 * 32_768 * 61 * 576 * 2 < cached // 100
+    shared = pc.plan("deepseek-v3", users=256, context=32_768, gpu="16xb200", engine=engine).deployments[0]
+    assert shared.arguments == best.arguments
+    checked = pc.memory("deepseek-v3", **{k: v for k, v in best.arguments.items() if k != "set"}).fit
+    assert checked
+    assert checked.needed_bytes == best.fit.needed_bytes
+
+
+def test_one_user_and_models_whose_heads_divide_have_no_data_parallel_attention() -> None:
+    for model, users in (("deepseek-v3", 1), ("qwen3-235b-a22b", 512)):
+        plan = pc.plan(model, users=users, context=32_768, gpu="b200")
+        assert {it.attention_replicas for it in plan.deployments} == {1}

@@ -151,6 +151,14 @@ class Engine:
         """Options that leave as much on the CPU as makes a deployment fit, the mildest first."""
         return iter(())
 
+    def count_replicas(self, request: CacheRequest, parallel: Parallelism) -> int:
+        """Data-parallel ranks of attention, which have their own requests and caches."""
+        return 1
+
+    def replicate_attention(self, deployment: Deployment) -> Iterator[Deployment]:
+        """The same GPUs with data-parallel attention."""
+        return iter(())
+
     def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:
         """What each share caches, in the order of `measure`."""
         return deployment.list_stages()
@@ -211,6 +219,11 @@ class Engine:
                 numbers = f"an integer from {least} to {most:,}"
                 expected = {bool: "true or false", str: "a string"}.get(kind, numbers)
                 raise ParamcountError(f"= {describe_value(value)}", where=name, expected=expected)
+
+
+def is_latent(deployment: Deployment) -> bool:
+    """Whether attention caches a compressed latent (MLA), which tensor parallelism does not divide."""
+    return any(group.expanded for caches in deployment.caches for group in caches.groups)
 
 
 def share_formats(deployment: Deployment, labels: frozenset[str]) -> tuple[int, ...]:

@@ -27,11 +27,11 @@ from paramcount.costs.plan.choices import (
     list_support,
 )
 from paramcount.costs.plan.records import Need, PlannedDeployment, ServingPlan, ServingVariant, Subject
-from paramcount.costs.plan.search import GpuCandidate, PlacedCandidate, search
+from paramcount.costs.plan.search import GpuCandidate, Layout, PlacedCandidate, search
 from paramcount.costs.plan.speed import Speed, bound_speed, sum_reads, trace_passes
 from paramcount.costs.requests import find_engine, find_longest_context, make_request, warn_ignored_window, warn_request
 from paramcount.costs.roofline import find_rate
-from paramcount.costs.sharding import Parallelism, StoredRows, find_shape
+from paramcount.costs.sharding import StoredRows, find_shape
 from paramcount.costs.suggestions import list_suggestions
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.zoo import Model, count_model
@@ -185,14 +185,18 @@ def describe_plan(subject: Subject, variants: list[ServingVariant], placements: 
     deployments = []
     for placement in placements:
         variant, gpu = variants[placement.candidate.variant], placement.candidate.gpu
-        fit = measure_with_remedies(placement, placement.parallel, variant, store)
+        fit = measure_with_remedies(placement, placement.layout, variant, store)
         remedies: tuple[Suggestion, ...] = ()
         if fit.fits and placement.one_machine:
             remedies = measure_with_remedies(placement, placement.one_machine, variant, store).suggestions
         rate, _ = find_rate(gpu, variant.format)
         speed = None
         if passes and fit.verdict != DOES_NOT_FIT:
-            speed = bound_speed(passes, reads[variant.number], subject.groups, request, placement.parallel, gpu, rate)
+            shared = placement.layout.apply(placement.candidate.deployment).request
+            replicas = variant.engine.count_replicas(shared, placement.parallel)
+            speed = bound_speed(
+                passes, reads[variant.number], subject.groups, request, placement.parallel, gpu, rate, replicas
+            )
         deployments.append(describe_deployment(variant, placement, fit, speed, remedies))
     warnings = [*warn_request(model, subject.groups, request)]
     return ServingPlan(
@@ -210,10 +214,10 @@ def describe_plan(subject: Subject, variants: list[ServingVariant], placements: 
 
 
 def measure_with_remedies(
-    placement: PlacedCandidate, parallel: Parallelism, variant: ServingVariant, store: Callable[[str], StoredRows]
+    placement: PlacedCandidate, layout: Layout, variant: ServingVariant, store: Callable[[str], StoredRows]
 ) -> Fit:
     """How a placement fits when the model is divided like this; if it does not, with what makes it fit."""
-    deployment = placement.candidate.deployment._replace(parallel=parallel)
+    deployment = layout.apply(placement.candidate.deployment)
     fit = measure_fit(deployment)
     if fit.fits:
         return fit
@@ -228,18 +232,21 @@ def describe_deployment(
     variant: ServingVariant, placement: PlacedCandidate, fit: Fit, speed: Speed | None, remedies: tuple[Suggestion, ...]
 ) -> PlannedDeployment:
     parallel, gpu = placement.parallel, placement.candidate.gpu
-    deployment = placement.candidate.deployment._replace(parallel=parallel)
+    deployment = placement.layout.apply(placement.candidate.deployment)
     arguments = {**variant.arguments, "gpu": f"{parallel.devices}x{gpu.name}"}
     if parallel.devices > 1:
         arguments |= {"tp": parallel.tp, "pp": parallel.pp}
     if parallel.ep > 1:
         arguments["ep"] = parallel.ep
+    if placement.layout.options:
+        arguments["engine_options"] = dict(deployment.request.options)
     return PlannedDeployment(
         gpu=gpu.name,
         devices=parallel.devices,
         tp=parallel.tp,
         pp=parallel.pp,
         ep=parallel.ep,
+        attention_replicas=variant.engine.count_replicas(deployment.request, parallel),
         engine=variant.choice.name,
         engine_reason=variant.choice.reason,
         dtype=variant.weights.name,

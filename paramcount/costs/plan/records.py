@@ -45,6 +45,7 @@ class PlannedDeployment(NamedTuple):
     tp: int
     pp: int
     ep: int
+    attention_replicas: int  # data-parallel ranks of attention, each with its own users
     engine: str
     engine_reason: str
     dtype: str  # of the weights, for people: "FP8 (128 × 128 blocks, as stored)"

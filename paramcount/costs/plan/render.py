@@ -68,10 +68,16 @@ def list_cells(it: PlannedDeployment) -> list[Any]:
     if speed:
         rates = [speed.tokens_per_second_per_user, speed.tokens_per_second, speed.prompt_tokens_per_second]
     return [
-        name_gpus(it), fit.parallelism or "1 GPU", it.gpu, it.devices, it.tp, it.pp, it.ep, it.engine, it.dtype,
+        name_gpus(it), describe_layout(it), it.gpu, it.devices, it.tp, it.pp, it.ep, it.engine, it.dtype,
         it.kv_dtype, fit.verdict, fit.memory_bytes, fit.needed_bytes, fit.free_bytes, fit.longest_context,
         fit.largest_batch, *rates, it.command,
     ]  # fmt: skip
+
+
+def describe_layout(it: PlannedDeployment) -> str:
+    """Such as "TP=8" and "TP=8, DP attention"."""
+    ranks = ", DP attention" if it.attention_replicas > 1 else ""
+    return (it.fit.parallelism or "1 GPU") + ranks
 
 
 def name_gpus(it: PlannedDeployment) -> str:
@@ -103,7 +109,7 @@ def describe_placement(it: PlannedDeployment) -> str:
     capacity = format_bytes(fit.memory_bytes)
     if fit.utilization < 1:
         capacity = f"{fit.utilization:.0%} of {capacity}"
-    return describe_verdict(fit, name_gpus(it) + (f" ({fit.parallelism})" if fit.parallelism else ""), capacity)
+    return describe_verdict(fit, name_gpus(it) + (f" ({describe_layout(it)})" if fit.parallelism else ""), capacity)
 
 
 def describe_choices(plan: ServingPlan) -> str:

@@ -8,9 +8,9 @@ are then divided whole (https://github.com/vllm-project/vllm/issues/17569 and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.costs.deployment import SEVERITY, Deployment
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, TOO_CLOSE
@@ -32,14 +32,32 @@ class GpuCandidate(NamedTuple):
     deployment: Deployment  # on one of them
 
 
+class Layout(NamedTuple):
+    """How GPUs share a model."""
+
+    parallel: Parallelism
+    options: Mapping[str, Any] = {}  # of the engine, for data-parallel attention
+
+    def apply(self, deployment: Deployment) -> Deployment:
+        """The deployment with this layout."""
+        request = deployment.request
+        return deployment._replace(
+            parallel=self.parallel, request=request._replace(options={**request.options, **self.options})
+        )
+
+
 class PlacedCandidate(NamedTuple):
     """The fewest GPUs on which a candidate fits; if it does not, the most that were tried."""
 
     candidate: GpuCandidate
-    parallel: Parallelism
+    layout: Layout
     verdict: str  # one of devices.VERDICTS
     too_close: Parallelism | None = None  # fewer GPUs, on which it is too close to call
-    one_machine: Parallelism | None = None  # the GPUs of one machine, if it takes several
+    one_machine: Layout | None = None  # the GPUs of one machine, if it takes several
+
+    @property
+    def parallel(self) -> Parallelism:
+        return self.layout.parallel
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -49,8 +67,8 @@ class PlacedCandidate(NamedTuple):
         return (severity, self.parallel.devices, memory) if not severity else (severity, -memory, 0)
 
 
-def list_layouts(deployment: Deployment) -> Iterator[Parallelism]:
-    """How so many GPUs may share a model, the fewest first."""
+def list_layouts(deployment: Deployment) -> Iterator[Layout]:
+    """How so many GPUs may share a model, the fewest first; for several users with data-parallel attention, too."""
     engine, shape = deployment.engine, deployment.shape
     numbers = [1, 2, 4, *range(WITHIN_NODE, MOST_DEVICES + 1, WITHIN_NODE)]
     every = ([divide(deployment, tp, n // tp) for tp in WIDTHS if n % tp == 0] for n in numbers)
@@ -62,7 +80,11 @@ def list_layouts(deployment: Deployment) -> Iterator[Parallelism]:
                 engine.check_parallelism(shape, parallel)
                 if shape.n_kv_heads and shape.n_kv_heads % parallel.tp and parallel.tp % shape.n_kv_heads:
                     continue
-                yield parallel
+                yield Layout(parallel)
+                if deployment.request.batch > 1:
+                    for other in engine.replicate_attention(deployment._replace(parallel=parallel)):
+                        engine.check_parallelism(shape, other.parallel)
+                        yield Layout(other.parallel, other.request.options)
                 break
 
 
@@ -87,40 +109,40 @@ def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[Placed
     layouts = {variant: list_layouts(it) for variant, it in first.items()}
     following = {variant: next(choices, None) for variant, choices in layouts.items()}
     ordered = candidates if limit is None else sorted(candidates, key=lambda candidate: candidate.gpu.memory_bytes)
-    left = {i: PlacedCandidate(candidate, Parallelism(), DOES_NOT_FIT) for i, candidate in enumerate(ordered)}
+    left = {i: PlacedCandidate(candidate, Layout(Parallelism()), DOES_NOT_FIT) for i, candidate in enumerate(ordered)}
     placed: list[PlacedCandidate] = []
     while left and (limit is None or len(placed) < limit):
-        devices = min((parallel.devices for parallel in following.values() if parallel), default=None)
+        devices = min((layout.parallel.devices for layout in following.values() if layout), default=None)
         if devices is None:
             break
         needs: dict[int, int] = {}
         for i, before in list(left.items()):
             candidate = ordered[i]
-            parallel = following[candidate.variant]
-            if parallel is None or parallel.devices != devices or devices > candidate.most:
+            layout = following[candidate.variant]
+            if layout is None or layout.parallel.devices != devices or devices > candidate.most:
                 continue
-            left[i] = after = try_layout(candidate, parallel, before, needs)
+            left[i] = after = try_layout(candidate, layout, before, needs)
             if after.verdict == FITS:
                 placed.append(left.pop(i))
                 if len(placed) == limit:  # all others have more memory or are more devices
                     break
-        for variant, parallel in following.items():
-            if parallel and parallel.devices == devices:
+        for variant, layout in following.items():
+            if layout and layout.parallel.devices == devices:
                 following[variant] = next(layouts[variant], None)
     unplaced = [] if limit is not None and placed else list(left.values())
     return sorted([*placed, *unplaced], key=lambda placement: placement.rank)[:limit]
 
 
 def try_layout(
-    candidate: GpuCandidate, parallel: Parallelism, before: PlacedCandidate, needs: dict[int, int]
+    candidate: GpuCandidate, layout: Layout, before: PlacedCandidate, needs: dict[int, int]
 ) -> PlacedCandidate:
     """`before` with one more layout tried. `needs`: {variant: bytes without overhead on the fullest GPU of it}."""
-    deployment = candidate.deployment._replace(parallel=parallel)
+    deployment, parallel = layout.apply(candidate.deployment), layout.parallel
     verdict = DOES_NOT_FIT
     if needs.get(candidate.variant, 0) <= deployment.device.memory_bytes:
         measured = deployment.measure()
         needs[candidate.variant] = max(share.total_bytes for share in measured.shares if share.device is not None)
         verdict = measured.verdict
     too_close = before.too_close or (parallel if verdict == TOO_CLOSE else None)
-    one_machine = before.one_machine or (before.parallel if parallel.devices > WITHIN_NODE else None)
-    return PlacedCandidate(candidate, parallel, verdict, too_close, one_machine)
+    one_machine = before.one_machine or (before.layout if parallel.devices > WITHIN_NODE else None)
+    return PlacedCandidate(candidate, layout, verdict, too_close, one_machine)

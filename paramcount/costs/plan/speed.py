@@ -90,8 +90,10 @@ def bound_speed(
     parallel: Parallelism,
     gpu: Gpu,
     rate: str | None,
+    replicas: int = 1,
 ) -> Speed:
-    """What GPUs reach at most. `rate`: the name of the rate at which they multiply; None if it is unknown."""
+    """What GPUs reach at most. `rate`: the name of the rate at which they multiply; None if it is unknown. `replicas`:
+    data-parallel ranks of attention, among which the users are divided."""
     width = parallel.devices // parallel.pp
     flops_per_second = gpu.flops[rate] * width if rate else None  # of one stage
     prompt_seconds = step_seconds = None
@@ -102,7 +104,8 @@ def bound_speed(
         prompt_seconds = max(reads.prompt / (gpu.bandwidth * width), compute)
     if passes.step:
         at_once = min(parallel.pp, request.batch)  # groups of users, each in another stage
-        cached = Engine().allocate(groups, request._replace(tp=parallel.tp, options={}))
+        of_rank = request._replace(tp=max(1, width // replicas), batch=-(-request.batch // replicas), options={})
+        cached = Engine().allocate(groups, of_rank)
         cache_bytes = float(cached.kv_bytes * passes.read_share + cached.state_bytes)  # on each of the GPUs
         memory = (reads.step / width + cache_bytes / at_once) / gpu.bandwidth
         compute = request.batch * passes.step_flops / at_once / flops_per_second if flops_per_second else 0.0

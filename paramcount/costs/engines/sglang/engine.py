@@ -9,7 +9,7 @@ srt/layers/vocab_parallel_embedding.py (vocabulary).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.command_line import join_command
-from paramcount.costs.engines.engine import BF16, F32, Engine
+from paramcount.costs.engines.engine import BF16, F32, Engine, is_latent
 from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
 from paramcount.costs.engines.sglang.pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
 from paramcount.costs.engines.sglang.reserve import estimate_reserve
@@ -143,6 +143,17 @@ class Sglang(Engine):
                 Share(len(shares), 0, offloaded, 0, 0, Overhead(0, 0, 0), None, extras=("offloaded weights",))
             )
         return tuple(shares)
+
+    def count_replicas(self, request: CacheRequest, parallel: Parallelism) -> int:
+        return SglangOptions(**request.options).attention_replicas
+
+    def replicate_attention(self, deployment: Deployment) -> Iterator[Deployment]:
+        """With MLA, whose latent every tensor-parallel GPU would cache for all requests: a rank on each GPU, as in the
+        cookbook of DeepSeek-V3 (--tp 8 --dp 8 --enable-dp-attention)."""
+        request, devices = deployment.request, deployment.parallel.devices
+        if devices > 1 and is_latent(deployment) and "dp_size" not in request.options:
+            options = {**request.options, "enable_dp_attention": True, "dp_size": devices}
+            yield deployment._replace(request=request._replace(options=options), parallel=Parallelism(tp=devices))
 
     def list_groups(self, deployment: Deployment) -> list[tuple[CacheGroup, ...]]:
         return [*super().list_groups(deployment), ()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from paramcount.costs.devices import Overhead
-from paramcount.costs.engines.engine import share_formats
+from paramcount.costs.engines.engine import is_latent, share_formats
 from paramcount.costs.engines.sglang.pools import SglangOptions
 from paramcount.costs.sharding import compute_once, find_decoder
 from paramcount.formats.weights import list_padded_labels
@@ -172,11 +172,6 @@ def count_prefill_graphs(largest: int) -> int:
     """
     spans = ((4, 33, 4), (48, 257, 16), (288, 513, 32), (576, 1025, 64), (1280, 4097, 256), (4608, largest + 1, 512))
     return sum(n <= largest for span in spans for n in range(*span))
-
-
-def is_latent(deployment: Deployment) -> bool:
-    """Whether attention caches a compressed latent (MLA)."""
-    return any(group.expanded for caches in deployment.caches for group in caches.groups)
 
 
 def find_vision_factor(deployment: Deployment) -> float:

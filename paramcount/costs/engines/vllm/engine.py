@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from paramcount.costs.caches import CacheGroup
 from paramcount.costs.devices import Overhead
 from paramcount.costs.dtypes import KVDtype, parse_kv_dtype
 from paramcount.costs.engines.command_line import join_command
-from paramcount.costs.engines.engine import BF16, F32, Engine
+from paramcount.costs.engines.engine import BF16, F32, Engine, is_latent
 from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
 from paramcount.costs.engines.support import find_vllm_support
 from paramcount.costs.engines.vllm.loading import share_loaded
@@ -25,7 +25,7 @@ from paramcount.costs.engines.vllm.pool import (
     describe_refusal,
     plan_pool,
 )
-from paramcount.costs.sharding import compute_once
+from paramcount.costs.sharding import Parallelism, compute_once
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -127,12 +127,25 @@ class Vllm(Engine):
         """The share of one device of each stage; a cache whose bytes are given has these at least."""
         options = complete_options(deployment.request)
         check_context_parallelism(options, deployment.parallel.tp)
+        if (replicas := self.count_replicas(deployment.request, deployment.parallel)) > 1:
+            deployment = deployment.change(batch=-(-deployment.request.batch // replicas))
         shares, size = super().measure(deployment), self.find_cache_limit(deployment.request)
         if size is None:
             return shares
         return tuple(
             share._replace(kv_cache_bytes=max(share.kv_cache_bytes, size - share.state_bytes)) for share in shares
         )
+
+    def count_replicas(self, request: CacheRequest, parallel: Parallelism) -> int:
+        """Those of `--data-parallel-size`, whose experts are divided among all GPUs."""
+        return -(-parallel.ep // parallel.tp)
+
+    def replicate_attention(self, deployment: Deployment) -> Iterator[Deployment]:
+        """With MLA, whose latent every tensor-parallel GPU would cache for all requests: a rank on each GPU, as in the
+        recipe of DeepSeek-V3 (--data-parallel-size 8 --enable-expert-parallel)."""
+        devices = deployment.parallel.devices
+        if devices > 1 and deployment.shape.n_experts and is_latent(deployment):
+            yield deployment._replace(parallel=Parallelism(ep=devices))
 
     def find_cache_limit(self, request: CacheRequest) -> int | None:
         return complete_options(request).kv_cache_memory_bytes or None
@@ -163,14 +176,14 @@ class Vllm(Engine):
         """
         request, parallel, utilization = deployment.request, deployment.parallel, deployment.device.utilization
         options = request.options
-        keys, replicas = request.kv_dtype.keys.name, -(-parallel.ep // parallel.tp)
+        keys, replicas = request.kv_dtype.keys.name, self.count_replicas(request, parallel)
         flags = {
             "--tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
             "--pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
             "--data-parallel-size": replicas if replicas > 1 else None,
             "--enable-expert-parallel": parallel.ep > 1,
             "--max-model-len": request.context,
-            "--max-num-seqs": options.get("max_num_seqs") or request.batch,
+            "--max-num-seqs": options.get("max_num_seqs") or -(-request.batch // replicas),  # of each
             "--kv-cache-dtype": keys if keys == "fp8" else None,
             "--gpu-memory-utilization": None if utilization == self.utilization else utilization,
             "--block-size": options.get("block_size"),
