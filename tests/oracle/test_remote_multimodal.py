@@ -19,6 +19,11 @@ def list_parameters(model: Any) -> dict[str, tuple[int, ...]]:
     return {name: tuple(weight.shape) for name, weight in model.named_parameters()}
 
 
+def make_section(cls: str, **params: Any) -> dict[str, Any]:
+    return {"cls": cls, "params": params}
+
+
+MLP = {"projector_type": "mlp_gelu"}
 SMALL = {
     "model_type": "qwen", "hidden_size": 256, "num_attention_heads": 2, "kv_channels": 128, "num_hidden_layers": 2,
     "intermediate_size": 88, "vocab_size": 96,
@@ -39,13 +44,27 @@ MADE = {
     "Qwen-Audio, without marks": ({**SMALL, "audio": {**AUDIO, "add_audio_bos_eos_token": False}}, QWEN),
     "Qwen-VL and Qwen-Audio": ({**SMALL, "visual": VISUAL, "audio": AUDIO}, QWEN),
 }
+JANUS = ("remote_janus", "make_janus")
 CODES = {
     "DeepSeek-OCR": ("remote_multimodal", "make_ocr"),
     "DeepSeek-OCR-2": ("remote_multimodal", "make_ocr2"),
+    "Janus-Pro-7B": JANUS,
     "Molmo-7B-D-0924": ("remote_multimodal", "Molmo"),
     "Phi-4-multimodal-instruct": ("remote_phi4mm", "make_phi4mm"),
     "Qwen-VL-Chat": QWEN,
 }
+TOWER = {"model_name": "siglip_so400m_patch14_384", "image_size": 56, "select_layer": -2}
+MADE["Janus, other sizes"] = (
+    {
+        **RELEASED["Janus-Pro-7B"]["config"],
+        "language_config": {**SMALL, "num_key_value_heads": 1, "model_type": "llama"},
+        "vision_config": {"cls": "CLIPVisionTower", "params": TOWER},
+        "aligner_config": make_section("MlpProjector", input_dim=1152, n_embed=256, depth=1, **MLP),
+        "gen_aligner_config": make_section("MlpProjector", input_dim=8, n_embed=256, depth=3, **MLP),
+        "gen_head_config": make_section("vision_head", image_token_embed=20, image_token_size=16384, n_embed=256),
+    },
+    JANUS,
+)
 MADE |= {name: (RELEASED[name]["config"], code) for name, code in CODES.items()}
 
 
