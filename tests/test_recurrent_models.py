@@ -91,6 +91,8 @@ def test_layers_of_attn_have_softmax_attention_in_place_of_the_mixer() -> None:
         ({**RWKV7, "attn": {"layers": [1], "num_heads": 4}}, "attn.layers"),
         ({**RWKV7, "value_dim": [1024] * 23 + [2048]}, "value_dim"),
         ({**MAMBA2, "rmsnorm": False}, "rmsnorm"),
+        ({"model_type": "bitnet", "hidden_size": 64, "num_heads": 4, "hidden_ratio": 4}, "hidden_ratio"),
+        ({**GLA, "model_type": "forgetting_transformer", "window_size": 128}, "window_size"),
     ],
 )
 def test_a_config_that_the_reference_would_not_run_like_this_is_an_error(config: dict[str, Any], where: str) -> None:

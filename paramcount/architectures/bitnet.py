@@ -1,6 +1,15 @@
 """BitNet b1.58: the Llama layout with one norm more before each layer's two last matrices; its MLP squares a ReLU."""
 
 from paramcount.declare import Data, ops, parts, sizes
+from paramcount.errors import ParamcountError
+
+
+def of_reference(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    """flash-linear-attention has another BitNet with the same model type and other keys."""
+    if "hidden_ratio" in js or "fuse_norm" in js:
+        key = "hidden_ratio" if "hidden_ratio" in js else "fuse_norm"
+        found = "is a key of flash-linear-attention's BitNet, which is not supported"
+        raise ParamcountError(found, where=key, expected="a config.json of transformers' BitNet")
 
 
 class BitNet(parts.AttentionBias, parts.AttentionDecoder):
@@ -8,7 +17,7 @@ class BitNet(parts.AttentionBias, parts.AttentionDecoder):
 
     reference = "BitNetForCausalLM"
     gguf = "bitnet bitnet-b1.58"
-    conditions = (sizes.padding_in_table(None),)
+    conditions = (sizes.padding_in_table(None), of_reference)
     check = sizes.check_heads_fill  # the norm of the attended values is as wide as d_model
 
     def layer(c, x: Data) -> Data:

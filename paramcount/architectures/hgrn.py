@@ -53,7 +53,7 @@ class Hgrn(LowerBounded):
             sizes.check_equal(c, "d_inner", "d_model")
 
 
-def n_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
+def count_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     """From expand_ratio, the size of a head, whatever num_heads says; if it is null, from num_heads."""
     ratio = js.get("expand_ratio", 128)
     if ratio is None:
@@ -70,7 +70,7 @@ class Hgrn2(LowerBounded):
     reference = "HGRN2ForCausalLM of fla-org/flash-linear-attention"
     model_types = ("hgrn2",)
 
-    n_heads: sizes.Positive = sizes.derived(n_heads)
+    n_heads: sizes.Positive = sizes.derived(count_heads)
     d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
 
     def mixer(c: Any, x: Data, prefix: str, *bounds: Data) -> Data:

@@ -1,5 +1,7 @@
 """flash-linear-attention's Transformer: Llama's layers, in a window and with norms of queries and keys if wanted."""
 
+from typing import ClassVar
+
 from paramcount.declare import Data, ops, parts, sizes
 
 HEAD_EPS = 1e-5  # of the norms of q and k, whatever norm_eps is
@@ -9,7 +11,7 @@ class FlaTransformer(parts.FlaDecoder):
     """Source: TransformerBlock in fla/models/transformer/modeling_transformer.py of fla-org/flash-linear-attention."""
 
     reference = "TransformerForCausalLM of fla-org/flash-linear-attention"
-    rotated = "d_head"
+    rotated: ClassVar[str | None] = "d_head"
 
     n_heads: sizes.Positive = sizes.hf("num_heads", absent=32)
     n_kv_heads: sizes.Positive = sizes.hf("num_kv_heads", absent=sizes.equal_to("n_heads"), null=sizes.ABSENT)

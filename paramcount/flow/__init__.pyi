@@ -137,6 +137,13 @@ from paramcount.flow.operations.convolutions import PreviousRow as PreviousRow
 from paramcount.flow.operations.convolutions import NextRow as NextRow
 from paramcount.flow.operations.convolutions import token_before as token_before
 from paramcount.flow.operations.convolutions import neighbour as neighbour
+from paramcount.flow.operations.decays import ChannelState as ChannelState
+from paramcount.flow.operations.decays import LowerBounds as LowerBounds
+from paramcount.flow.operations.decays import BoundedDecay as BoundedDecay
+from paramcount.flow.operations.decays import lower_bounds as lower_bounds
+from paramcount.flow.operations.decays import bounded_log_decay as bounded_log_decay
+from paramcount.flow.operations.decays import SoftmaxDecay as SoftmaxDecay
+from paramcount.flow.operations.decays import softmax_decay as softmax_decay
 from paramcount.flow.operations.delta_states import StepDecay as StepDecay
 from paramcount.flow.operations.delta_states import DeltaState as DeltaState
 from paramcount.flow.operations.delta_states import DeltaProduct as DeltaProduct
@@ -195,11 +202,7 @@ from paramcount.flow.operations.gated_states import Retention as Retention
 from paramcount.flow.operations.gated_states import SummedState as SummedState
 from paramcount.flow.operations.gated_states import KeySum as KeySum
 from paramcount.flow.operations.gated_states import SlotState as SlotState
-from paramcount.flow.operations.gated_states import ChannelState as ChannelState
-from paramcount.flow.operations.gated_states import LowerBounds as LowerBounds
-from paramcount.flow.operations.gated_states import BoundedDecay as BoundedDecay
-from paramcount.flow.operations.gated_states import lower_bounds as lower_bounds
-from paramcount.flow.operations.gated_states import bounded_log_decay as bounded_log_decay
+from paramcount.flow.operations.gated_states import less_so_far as less_so_far
 from paramcount.flow.operations.images import count_patches as count_patches
 from paramcount.flow.operations.images import PatchOperation as PatchOperation
 from paramcount.flow.operations.images import Patches as Patches

@@ -450,6 +450,81 @@ class Attention(nn.Module):
         return self.o_proj(torch.einsum("hqk,khd->qhd", weights, v).flatten(1)[None])
 
 
+class ForgettingAttention(nn.Module):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, self.n, self.groups = c.hidden_size, c.num_heads, c.num_kv_heads or c.num_heads
+        d_kv = self.groups * (d // self.n)
+        self.q_proj, self.o_proj = linear(d, d, bias=c.qkv_bias), linear(d, d)
+        self.k_proj, self.v_proj = linear(d, d_kv, bias=c.qkv_bias), linear(d, d_kv, bias=c.qkv_bias)
+        self.f_proj = linear(d, self.n, bias=True)
+        if c.use_output_gate:
+            self.g_proj = linear(d, d)
+        if c.qk_norm:
+            self.q_norm, self.k_norm = Norm(d, 1e-5), Norm(d_kv, 1e-5)
+
+    def normalise(self, x: Tensor, norm: Norm) -> Tensor:
+        """A group norm of root mean squares."""
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + norm.eps) * norm.weight.view(x.shape[1:])
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = heads(self.q_proj(x), self.n), heads(self.k_proj(x), self.groups), heads(self.v_proj(x), self.groups)
+        if hasattr(self, "q_norm"):
+            q, k = self.normalise(q, self.q_norm), self.normalise(k, self.k_norm)
+        so_far = F.logsigmoid(self.f_proj(x)[0]).cumsum(0).T
+        scores = torch.einsum("qhd,khd->hqk", q * q.shape[-1] ** -0.5, repeat(k, self.n))
+        scores = scores + so_far[:, :, None] - so_far[:, None, :]
+        weights = scores.masked_fill(torch.ones(len(q), len(q)).triu(1).bool(), float("-inf")).softmax(-1)
+        y = torch.einsum("hqk,khd->qhd", weights, repeat(v, self.n)).flatten(1)[None]
+        return self.o_proj(self.g_proj(x).sigmoid() * y if hasattr(self, "g_proj") else y)
+
+
+def logcumsumexp_gates(x: Tensor) -> tuple[Tensor, Tensor]:
+    """What naive_recurrent_abc and LightNetAttention make of logits, [t, n, d]: shares and logarithms of decays."""
+    z = x.logcumsumexp(0)
+    return (x - z).exp(), torch.cat((z[:1], z[:-1])) - z
+
+
+class ABCMixer(Streams):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        self.c, self.n = c, c.num_heads
+        dk, dv = int(c.hidden_size * c.expand_k), int(c.hidden_size * c.expand_v)
+        self.make_streams(c, {"q": dk, "k": dk, "v": dv})
+        self.g_proj, self.s_proj = linear(c.hidden_size, dv), linear(c.hidden_size, self.n * c.num_slots)
+        self.g_norm = Norm(dv // self.n, c.norm_eps, affine=c.elementwise_affine)
+        self.o_proj = linear(dv, c.hidden_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads(self.stream(x, name), self.n) for name in ("q", "k", "v"))
+        q, k = (rotate(q), rotate(k)) if self.c.use_rope else (q, k)
+        s, g = logcumsumexp_gates(heads(self.s_proj(x), self.n).clamp(self.c.clamp_min, self.c.clamp_max))
+        keys, values = torch.zeros(self.n, k.shape[-1], s.shape[-1]), torch.zeros(self.n, s.shape[-1], v.shape[-1])
+        out = []
+        for t in range(len(q)):
+            keys = keys * g[t].exp()[:, None] + k[t][..., None] * s[t][:, None]
+            values = values * g[t].exp()[..., None] + s[t][..., None] * v[t][:, None]
+            weights = ((q[t] * q.shape[-1] ** -0.5)[..., None] * keys).sum(-2).softmax(-1)
+            out.append((weights[..., None] * values).sum(-2))
+        return self.o_proj(self.g_norm(torch.stack(out)).flatten(1)[None] * F.silu(self.g_proj(x)))
+
+
+class LightNetMixer(Streams):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d = c.hidden_size
+        self.n = d // c.expand_ratio
+        self.make_streams(c, {"q": d, "k": d, "v": d})
+        self.g_proj = nn.Sequential(linear(d, c.gate_low_rank_dim), linear(c.gate_low_rank_dim, d))
+        self.g_norm, self.o_proj = Norm(d, 1e-6, affine=c.elementwise_affine), linear(d, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads(self.stream(x, name, activated=False), self.n) for name in ("q", "k", "v"))
+        k, g = logcumsumexp_gates(k)
+        y = gated_linear_attention(F.silu(q), k, v, g).flatten(1)[None]
+        return self.o_proj(self.g_norm(y) * F.silu(self.g_proj(x)))
+
+
 class GatedMLP(nn.Module):
     def __init__(self, c: Any) -> None:
         super().__init__()
@@ -582,6 +657,18 @@ SAMBA = {
     **SIZES, "model_type": "samba", "intermediate_size": 40, "state_size": 5, "conv_kernel": 3, "time_step_rank": 7,
     "use_bias": True, "attn": {"layers": [1], "num_heads": 4, "num_kv_heads": 2, "window_size": 7},
 }  # fmt: skip
+ABC = {
+    **SIZES, **CONV, "model_type": "abc", "num_heads": 4, "expand_k": 0.5, "expand_v": 1.0, "num_slots": 5,
+    "use_rope": True, "clamp_min": -0.3, "clamp_max": 0.2,
+}  # fmt: skip
+LIGHTNET = {
+    **SIZES, **CONV, "model_type": "lightnet", "expand_ratio": 8, "num_heads": None, "gate_low_rank_dim": 6,
+}  # fmt: skip
+FOX = {
+    **SIZES, "model_type": "forgetting_transformer", "num_heads": 4, "num_kv_heads": 2, "qkv_bias": True,
+    "qk_norm": True, "window_size": None, "use_output_gate": True,
+}  # fmt: skip
+FOX_PLAIN = {**FOX, "qk_norm": False, "use_output_gate": False, "num_kv_heads": None}
 TRANSFORMER = {**SIZES, **HYBRID, "model_type": "transformer", "qk_norm": True}
 TRANSFORMER = {key: value for key, value in TRANSFORMER.items() if key not in ("attn", "layers")}
 

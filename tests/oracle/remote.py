@@ -291,6 +291,12 @@ MODELS = {
     "gated_deltaproduct, plain": Remote(
         recurrent.DELTA_PRODUCT_PLAIN, lambda c: recurrent.FlaModel(c, recurrent.DeltaProductMixer)
     ),
+    "abc": Remote(recurrent.ABC, lambda c: recurrent.FlaModel(c, recurrent.ABCMixer)),
+    "lightnet": Remote(recurrent.LIGHTNET, lambda c: recurrent.FlaModel(c, recurrent.LightNetMixer)),
+    "forgetting_transformer": Remote(recurrent.FOX, lambda c: recurrent.FlaModel(c, recurrent.ForgettingAttention)),
+    "forgetting_transformer, plain": Remote(
+        recurrent.FOX_PLAIN, lambda c: recurrent.FlaModel(c, recurrent.ForgettingAttention)
+    ),
     "samba": Remote(recurrent.SAMBA, recurrent.Samba),
     "rwkv5": Remote(rwkv.RWKV5, lambda c: rwkv.WorldModel(c, 5)),
     "rwkv6": Remote(rwkv.RWKV6, lambda c: rwkv.FlaRwkv(c, 6)),
