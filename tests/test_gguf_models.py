@@ -106,6 +106,7 @@ def test_the_model_in_a_file_is_that_of_its_config_json_or_refused(name: str, tm
 def test_a_note_says_what_was_read_and_what_the_file_stores(tmp_path: Path, run: Runner) -> None:
     path = write(tmp_path, "llama, wide", types="Q8_0")
     loaded = pc.load(path)
+    assert pc.count(tmp_path).total == pc.count(loaded).total
     assert (loaded.name, loaded.id) == ("model", str(path))
     first, second = loaded.reading.notes[:2]
     assert first == "read as a GGUF file of llama.cpp's architecture llama, all tensors of which match"

@@ -8,8 +8,8 @@ multiple of the alignment. A big-endian file differs only in its byte order, whi
 
 A file may end with its header, as one does that was saved for its metadata and shapes.
 
-This reader accepts little else beyond what the format's own library loads: names must be printable and distinct, arrays must
-not contain arrays, and there must be nothing but padding between and after the tensors.
+This reader accepts little else beyond what the format's own library loads: names must be printable and distinct, arrays
+must not contain arrays, and there must be nothing but padding between and after the tensors.
 
 Source: github ggml-org/ggml, docs/gguf.md, and ggml-org/llama.cpp, ggml/src/gguf.cpp, ggml/include/ggml.h,
 ggml/src/ggml-common.h.

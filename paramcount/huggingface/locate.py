@@ -113,6 +113,12 @@ def find_in_directory(folder: Path) -> Path:
     raise ParamcountError(f"has no config.json{others}", where=place, expected="the directory of a model")
 
 
+def find_config(folder: Path) -> Path | None:
+    """The config.json of a directory, or the file of another form if there is none."""
+    path = folder / "config.json"
+    return path if os.path.lexists(path) else find_form_file(folder)
+
+
 def find_form_file(folder: Path) -> Path | None:
     """The file of a directory that holds a model's sizes in another form than config.json; None if there is none."""
     paths = (folder / name for name in FILE_NAMES if os.path.isfile(folder / name))
@@ -143,7 +149,8 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     place = make_printable(repository)
     try:
         snapshots = sorted((repository / "snapshots").iterdir())
-        revisions = [snapshot for snapshot in snapshots if os.path.lexists(snapshot / "config.json")]
+        configs = {snapshot: path for snapshot in snapshots if (path := find_config(snapshot))}
+        revisions = list(configs)
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
     reference = repository / "refs" / revision
@@ -151,7 +158,7 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     commit = read_text(reference, "the name of a revision", 200).strip() if is_reference else revision
     for snapshot in revisions:
         if snapshot.name == commit:
-            return snapshot / "config.json"
+            return configs[snapshot]
     names = [make_printable(revision.name[:12]) for revision in revisions[:MOST_LISTED]]  # as git abbreviates them
     commits = ", ".join([*names, "…"] if len(revisions) > MOST_LISTED else names)
     if is_reference:
@@ -169,7 +176,7 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     if len(revisions) > 1:
         problem = f"has {len(revisions):,} revisions, but none is main: {commits}"
         raise ParamcountError(problem, where=place, expected="the directory of one of them")
-    return revisions[0] / "config.json"
+    return configs[revisions[0]]
 
 
 def get_cache_directory() -> Path:

@@ -50,11 +50,22 @@ def load_path(path: Path, request: LoadRequest = DEFAULT) -> zoo.Model:
 
     if os.path.isdir(path) and (model := _load_sentence_model(path)):
         return model
-    if path.suffix.lower() == GGUF:
+    if path.suffix.lower() == GGUF or is_gguf_folder(path):
         from paramcount.loading.gguf import load_gguf
 
         return load_gguf(path)
     return load_document(read_path(path), request)
+
+
+def is_gguf_folder(folder: Path) -> bool:
+    """Whether a directory has GGUF files and no config."""
+    from paramcount.huggingface.locate import find_config
+
+    try:
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+    except OSError:
+        return False  # reading it raises the error
+    return any(name.lower().endswith(GGUF) for name in names) and find_config(folder) is None
 
 
 def _load_sentence_model(folder: Path) -> zoo.Model | None:
