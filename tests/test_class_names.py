@@ -70,9 +70,9 @@ LISTED = "(expected a model type from `paramcount architectures`)"
             "model_type is missing, and Llama5ForCausalLM (from architectures) is not supported (expected a model "
             "type from `paramcount architectures`)",
         ),
-        ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),
-        ({"model_type": "foo", "architectures": ["LlamaForFoo"]}, f"model_type = foo is not supported {LISTED}"),
-        ({"model_type": "foo", "architectures": []}, f"model_type = foo is not supported {LISTED}"),
+        ({"model_type": "zzz", "architectures": ["FooForCausalLM"]}, f"model_type = zzz is not supported {LISTED}"),
+        ({"model_type": "zzz", "architectures": ["LlamaForFoo"]}, f"model_type = zzz is not supported {LISTED}"),
+        ({"model_type": "zzz", "architectures": []}, f"model_type = zzz is not supported {LISTED}"),
         (
             {"model_type": 5, "architectures": ["LlamaForCausalLM"]},
             "model_type = 5 (expected a model type from `paramcount architectures`)",

@@ -1,5 +1,7 @@
 """GPT-J: parallel attention and MLP after one norm, rotary positions on part of each head, an LM head with a bias."""
 
+from typing import ClassVar
+
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
 
@@ -9,7 +11,9 @@ class GPTJ(parts.Decoder):
 
     reference = "GPTJForCausalLM"
     task_heads = parts.SCORED | {"ForQuestionAnswering": parts.SPAN_OF_LABELS}
-    conditions = (sizes.positions_from(1, "n_positions", "max_position_embeddings"),)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (
+        sizes.positions_from(1, "n_positions", "max_position_embeddings"),
+    )
     rotated = "d_rope"
 
     d_model: sizes.Positive = sizes.hf("hidden_size", "n_embd")

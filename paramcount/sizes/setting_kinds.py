@@ -91,9 +91,9 @@ BASES = either(BASE, list_of(ABOVE_ZERO, "positive numbers"))  # of all layers, 
 KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (
         FLAG,
-        "gelu_activation is_causal kda_safe_gate norm_topk_prob quant_mode rescale_embeddings rope_interleave safe_gate"
-        " scale_attn_by_inverse_layer_idx scale_attn_weights scale_embedding token_dropout truncate use_causal_conv"
-        " use_dynamic_ntk use_expectation use_logn_attn use_sliding_window",
+        "gelu_activation is_causal kda_safe_gate mup_use_scaling norm_topk_prob quant_mode rescale_embeddings"
+        " rope_interleave safe_gate scale_attn_by_inverse_layer_idx scale_attn_weights scale_embedding token_dropout"
+        " truncate use_causal_conv use_dynamic_ntk use_expectation use_logn_attn use_sliding_window",
     ),
     (either(FLAG, INTEGER), "attn_temperature_tuning"),
     (either(FLAG, WORD), "use_bidirectional_attention"),
@@ -122,8 +122,9 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         " dim_model_base embedding_scale final_logit_softcapping floor_scale gate_lower_bound"
         " kda_lower_bound linear_lower_bound llama_4_scaling_beta log_scaling_n_floor logits_scaling long_mscale"
         " mamba_dt_min moe_eval_capacity_token_fraction moe_normalize_expert_weights"
-        " moe_router_logit_softcapping moe_token_dropout mscale mscale_all_dim residual_multiplier rope_ratio"
-        " rotary_scaling_factor routed_scaling_factor scale_depth short_mscale softmax_scale time_step_min",
+        " moe_router_logit_softcapping moe_token_dropout mup_attn_multiplier mscale mscale_all_dim"
+        " residual_multiplier rope_ratio rotary_scaling_factor routed_scaling_factor"
+        " scale_depth short_mscale softmax_scale time_step_min",
     ),
     (NOT_ZERO, "high_freq_factor low_freq_factor"),  # the reference divides the context by them
     (LEAST_ZERO, "layer_norm_eps partial_rotary_factor rms_norm_eps rotary_dim rotary_pct"),
@@ -134,8 +135,8 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     ),
     (
         BASE,
-        "base compress_rope_theta global_rope_theta local_rope_theta rope_local_base_freq rope_theta rotary_emb_base"
-        " swa_rope_theta",
+        "base compress_rope_theta global_rope_theta local_rope_theta rope_embedding_base rope_local_base_freq"
+        " rope_theta rotary_emb_base swa_rope_theta",
     ),
     (NUMBERS, "layer_rope_theta partial_rotary_factors xdrope_section"),
     (NUMBERS._replace(takes_null=False), "long_factor short_factor"),

@@ -11,10 +11,10 @@ from torch import nn
 
 from paramcount.api import load
 from paramcount.execution import run_model
-from tests.oracle import logits, passes, remote_encoders, remote_fusion, remote_heads
+from tests.oracle import logits, passes, remote_decoders, remote_encoders, remote_fusion, remote_heads
 from tests.oracle.differential import count_document
 
-TABLES: tuple[Any, ...] = (remote_encoders, remote_heads, remote_fusion)
+TABLES: tuple[Any, ...] = (remote_encoders, remote_heads, remote_fusion, remote_decoders)
 DOCUMENTS: dict[str, dict[str, Any]] = {}
 BUILD: dict[str, Any] = {}
 for module in TABLES:
