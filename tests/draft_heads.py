@@ -33,6 +33,12 @@ DSPARK = {**DFLASH, "architectures": ["DSparkDraftModel"], "dflash_config": MARK
 EAGLE = {key: value for key, value in SIZES.items() if key != "head_dim"} | {
     "model_type": "llama", "architectures": ["LlamaForCausalLMEagle"],
 }  # fmt: skip
+SPECULATOR = {
+    "architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3", "draft_vocab_size": 50,
+    "norm_before_residual": False, "norm_before_fc": False, "fc_norm": True,
+    "eagle_aux_hidden_state_layer_ids": [2, 5, 7, 9], "speculators_config": {"algorithm": "eagle3"},
+    "transformer_layer_config": {**SIZES, "model_type": "llama"},
+}  # fmt: skip
 MEDUSA = {
     "model_type": "medusa", "architectures": ["MedusaModel"], "vocab_size": 96, "hidden_size": 32, "num_heads": 3,
     "num_hidden_layers": 2,
@@ -50,6 +56,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "eagle": EAGLE,
     "eagle, more layers": {**EAGLE, "num_hidden_layers": 3, "qkv_bias": True, "bias": False},
     "eagle, of vLLM": {**EAGLE, "architectures": ["EagleLlamaForCausalLM"]},
+    "eagle3, of speculators": SPECULATOR,
+    "eagle3, of speculators, Qwen 3": {
+        **SPECULATOR, "fc_norm": False, "norm_before_fc": True, "draft_vocab_size": 96, "norm_before_residual": True,
+        "transformer_layer_config": {**SIZES, "model_type": "qwen3", "num_hidden_layers": 2, "attention_bias": True},
+    },
     "medusa": MEDUSA,
     "medusa, one LM head": {**MEDUSA, "original_lm_head": True, "medusa_fc_bias": True, "truncated_vocab_size": 50},
     "mlp_speculator": MLP,

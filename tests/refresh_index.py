@@ -87,11 +87,9 @@ def is_section_type(name: str, cls: type[Sizes]) -> bool:
 
 
 def list_drafts(listed: Iterable[tuple[str, str, type[Sizes]]]) -> dict[str, str]:
-    """{class of a draft head: its model type}: a config.json has the model type of its target."""
-    from paramcount.architectures import split_name
-
+    """{class of a draft head: its architecture}: a config.json has the model type of its target."""
     found = {
-        own: split_name(name)[0]
+        own: name
         for name, _, cls in listed
         if cls.is_draft
         for own in (cls.reference.partition(" ")[0], *vars(cls).get("equivalent_classes", ()))

@@ -144,3 +144,44 @@ def test_a_draft_of_mtp_layers_is_what_its_target_carries(config: dict[str, Any]
     assert model_error({**config, "architectures": [cls], "num_nextn_predict_layers": 0}) == (
         "num_nextn_predict_layers = 0 (expected a positive integer)"
     )
+
+
+# The config.json of the speculator for Qwen3-32B in TestEagle3SpeculatorConfigLoading of SGLang.
+SPECULATOR_OF_QWEN3_32B = {
+    "architectures": ["Eagle3Speculator"], "draft_vocab_size": 32000, "norm_before_residual": True,
+    "speculators_config": {
+        "algorithm": "eagle3", "verifier": {"architectures": ["Qwen3ForCausalLM"], "name_or_path": "Qwen/Qwen3-32B"},
+    },
+    "speculators_model_type": "qwen3", "target_hidden_size": None, "torch_dtype": "bfloat16",
+    "transformer_layer_config": {
+        "attention_bias": False, "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 25600,
+        "max_position_embeddings": 40960, "mlp_bias": False, "model_type": "llama", "num_attention_heads": 64,
+        "num_hidden_layers": 1, "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-06,
+        "rope_scaling": None, "rope_theta": 1000000, "vocab_size": 151936,
+    },
+}  # fmt: skip
+
+
+def test_a_speculator_with_its_layers_in_a_block_is_the_head_of_the_same_sizes() -> None:
+    """SGLang loads it as LlamaForCausalLMEagle3; SpecForge's head for Qwen3-32B has these sizes."""
+    count = pc.count(SPECULATOR_OF_QWEN3_32B)
+    assert count.total == CONFIGS["qwen3-32b-eagle3"]["total"]
+    assert (count.reference, count.warnings) == ("Eagle3DraftModel", ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"transformer_layer_config": None}, "transformer_layer_config is missing (expected a JSON object)"),
+        (
+            {"transformer_layer_config": {"model_type": "gemma"}},
+            "transformer_layer_config.model_type = 'gemma' (expected llama or qwen3)",
+        ),
+        (
+            {"eagle_aux_hidden_state_layer_ids": 3},
+            "eagle_aux_hidden_state_layer_ids = 3 (expected a list of layers of the target)",
+        ),
+    ],
+)
+def test_a_speculator_of_other_layers_is_an_error(changes: dict[str, Any], message: str) -> None:
+    assert model_error({**SPECULATOR_OF_QWEN3_32B, **changes}) == message

@@ -25,7 +25,7 @@ ARCHITECTURES: dict[str, tuple[str, str]] = {name: tuple(place) for name, place 
 
 # {model type of a config.json: {word in the name of its class or modeling code: the model type that it is counted as}}
 RELEASED_AS: dict[str, dict[str, str]] = INDEX.get("released_as", {})
-# {class of a draft head for speculative decoding: its model type}, and {key that only such a head has: the same}
+# {class of a draft head for speculative decoding: its name here}, and {key that only such a head has: the same}
 DRAFTS: dict[str, str] = INDEX.get("drafts", {})
 DRAFT_KEYS: dict[str, str] = INDEX.get("draft_keys", {})
 

@@ -1,6 +1,6 @@
 """P-EAGLE: EAGLE-3's layer and plain ones behind it, which draft several tokens at once."""
 
-from paramcount.architectures.eagle3 import N_STATES, Eagle3Layers
+from paramcount.architectures.eagle3 import Eagle3Layers
 from paramcount.declare import Data, ops, sizes
 
 
@@ -15,5 +15,5 @@ class PEagle(Eagle3Layers):
     attention_bias = sizes.constant(False)  # whatever the key says
 
     def join_states(c, states: Data) -> Data:
-        later = ops.to_every_token(states, "mask_hidden", "other", 1, 1, N_STATES * c.d_target)
+        later = ops.to_every_token(states, "mask_hidden", "other", 1, 1, c.n_states * c.d_target)
         return super().join_states(ops.select(ops.given("masked tokens", "tokens", default=0), states, later))

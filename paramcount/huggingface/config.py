@@ -37,12 +37,14 @@ from paramcount.huggingface.key_warnings import (
 )
 from paramcount.huggingface.multimodal import get_encoder_type, get_language_config, rename_old_type, rename_sections
 from paramcount.sizes import LARGEST, Origin, Sizes, get_key, inner_configs
+from paramcount.sizes.fields import DEFAULTS
 from paramcount.sizes.key_names import describe_defaults, find_main_key
 from paramcount.sizes.reading import Reading, check_setting_values, get_language_section, keep_documents
 from paramcount.sizes.sections import Sections
-from paramcount.sizes.settings import check_settings
+from paramcount.sizes.settings import check_settings, get_config_class, read_line
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
+LAYER_CONFIG = "transformer_layer_config"
 # Name endings of classes whose head is for another task than language modelling.
 TASK_ENDINGS = (
     "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice",
@@ -103,6 +105,16 @@ def use_released_type(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**document, "model_type": own} if own else document
 
 
+def add_layer_config(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config.json of a draft head with the keys of its layers, which vLLM's speculators keep in a block, outside of
+    it too. The block lacks keys with the default of the config class that its model type has.
+    """
+    block = document.get(LAYER_CONFIG)
+    if not isinstance(block, Mapping):
+        return document
+    return {**read_line(DEFAULTS, get_config_class(block.get("model_type"))), **block, **document}
+
+
 def find_draft_key(document: Mapping[str, Any], cls: str) -> str | None:
     """The key that shows that a config.json of one layer is that of a draft head, if it names its target's class."""
     if document.get("num_hidden_layers") != 1 or (cls and not is_known_class(cls)):
@@ -118,7 +130,8 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
     """
     given_type, cls = document.get("model_type"), get_class_name(document)
     if cls in DRAFTS:
-        return {**document, "model_type": DRAFTS[cls]}, ()
+        model_type, own = split_name(DRAFTS[cls])
+        return {**add_layer_config(document), "model_type": model_type, "architectures": [own or cls]}, ()
     if (key := find_draft_key(document, cls)) is not None:
         reference = get_reference_class(architecture_of(DRAFT_KEYS[key]))
         note = f"a single layer with {key} is a draft head; counted as {reference}"

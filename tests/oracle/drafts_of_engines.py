@@ -3,7 +3,8 @@
 The authors' code is not run. Names, order and sizes are those of eagle/model/cnets1.py of SafeAILab/EAGLE, at commit
 cb7e0841fe0c206c6ed74a197ad5e2a1f13f5a2b, and of vllm/model_executor/models/ of vLLM: llama_eagle3.py at commit
 00bd1493b3e82d6c13c68ee8a0e1c5a96707e190, medusa.py at 01dbb08195ca9c70ac9044786a906a353e07fcdf, mlp_speculator.py at
-0531c2226a6a25cd96ccc856f3bda3f0bb4efb5f, with matrices that they fuse apart.
+0531c2226a6a25cd96ccc856f3bda3f0bb4efb5f, with matrices that they fuse apart; and of src/speculators/models/eagle3/ of
+vllm-project/speculators, at commit c05b95b303f7d4f21e8d7624e0ffa1c2d9b4d73b.
 """
 
 # mypy: disable-error-code="misc, no-any-return, override"
@@ -67,6 +68,43 @@ class Eagle3(drafts.Eagle3):
         for layer in self.layers:
             x = layer(x, embedded)
         return x
+
+
+class NormedAttention(drafts.Attention):
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (self.cut(f(x)) for f in (self.q_proj, self.k_proj, self.v_proj))
+        q, k = drafts.rotate(self.q_norm(q), self.base), drafts.rotate(self.k_norm(k), self.base)
+        return self.mix(q, k, v, causal=True)
+
+
+class SpeculatorEagle3(Eagle3):
+    """With norms of heads if its layers are Qwen 3's, and with norms of the states before or after they are cut."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        layers = document["transformer_layer_config"]
+        c = (drafts.read_llama if layers["model_type"] == "llama" else drafts.read_qwen3)({**layers})
+        c.norm_before_residual, c.draft_vocab_size = document["norm_before_residual"], document["draft_vocab_size"]
+        super().__init__(c)
+        if layers["model_type"] == "qwen3":
+            for i, layer in enumerate(self.layers):
+                width = c.hidden_size if i else 2 * c.hidden_size
+                layer.self_attn = NormedAttention(c, width, bias=c.attention_bias, norms=True)
+        d, self.n = c.hidden_size, len(document["eagle_aux_hidden_state_layer_ids"])
+        self.fc = nn.Linear(self.n * d, d, bias=False)
+        if document["norm_before_fc"]:
+            self.input_norm = RMSNorm(self.n * d, c.rms_norm_eps)
+        if document["fc_norm"]:
+            self.fc_norm = nn.ModuleList(RMSNorm(d, c.rms_norm_eps) for _ in range(self.n))
+        if c.draft_vocab_size == c.vocab_size:
+            del self.t2d, self.d2t
+
+    def forward(self, tokens: Tensor, target_hidden_states: Tensor) -> Tensor:
+        x = target_hidden_states
+        if hasattr(self, "input_norm"):
+            x = self.input_norm(x)
+        if hasattr(self, "fc_norm"):
+            x = torch.cat([norm(part) for norm, part in zip(self.fc_norm, x.chunk(self.n, -1), strict=True)], -1)
+        return self.lm_head(self.norm(self.transform(self.fc(x), self.embed_tokens(tokens))))
 
 
 class MedusaBlock(nn.Module):
@@ -139,6 +177,8 @@ def build(document: dict[str, Any]) -> Any:
             return Eagle(drafts.read_llama(document), bias=False).eval()
         case "Eagle3LlamaForCausalLM":
             return Eagle3(drafts.read_llama(document)).eval()
+        case "Eagle3DraftModel":
+            return SpeculatorEagle3(document).eval()
         case "MedusaModel":
             return Medusa(SimpleNamespace(**document)).eval()
         case "MLPSpeculatorPreTrainedModel":

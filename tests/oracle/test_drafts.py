@@ -40,7 +40,9 @@ def list_copies(tensor: TensorRow) -> list[str]:
 
 def make_inputs(document: dict[str, Any]) -> dict[str, Any]:
     """Random inputs for N tokens, of which the model takes what it reads."""
-    d, vocab, states = document.get("hidden_size", document.get("emb_dim")), document["vocab_size"], 0
+    if "transformer_layer_config" in document:
+        return {"target_hidden_states": torch.randn(N, 4 * document["transformer_layer_config"]["hidden_size"])}
+    d, vocab, states = document["hidden_size" if "hidden_size" in document else "emb_dim"], document["vocab_size"], 0
     if "draft_vocab_size" in document:
         states = document.get("target_hidden_size", d) * 3
     elif "dflash_config" in document:
@@ -64,7 +66,7 @@ def test_the_flow_of_a_draft_head_computes_the_logits_of_its_code(name: str) -> 
     model = drafts_of_engines.build(document)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    tokens, given = torch.randint(document["vocab_size"], (N,)), make_inputs(document)
+    tokens, given = torch.randint(96, (N,)), make_inputs(document)
     sizes = pc.load(document).sizes
     reads = list_inputs(next(iter(list_flows(sizes)))[0])
     given = {key: value for key, value in given.items() if key in reads}
