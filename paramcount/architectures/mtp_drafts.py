@@ -3,29 +3,25 @@
 A config.json is that of the target but for its class. The token embedding and the LM head are the target's.
 """
 
+from typing import Any, ClassVar
+
 from paramcount.architectures.deepseek_v3 import DeepseekV3
 from paramcount.architectures.glm4_moe import Glm4Moe
 from paramcount.architectures.qwen2 import MiMo
-from paramcount.declare import Data, parts, sizes
+from paramcount.declare import Data, sizes
 
 
-class MtpDraft(parts.Decoder):
+class MtpDraft(sizes.Sizes):
     """The MTP layers of the class that it stands before."""
 
     is_draft = True
     is_section_type = False
     base_model = ""
 
+    mtp: ClassVar[Any] = lambda c, tokens: None
+
     def forward(c, tokens: Data) -> Data:
-        return super().mtp(tokens)  # type: ignore[return-value]  # `conditions` see that there are some
-
-    def mtp(c, tokens: Data) -> Data | None:
-        return None
-
-
-def has_mtp_layers(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    if c["n_mtp_layers"] < 1:
-        raise sizes.make_value_error(c["n_mtp_layers"], "num_nextn_predict_layers", "a positive integer")
+        return super().mtp(tokens)  # type: ignore[return-value]  # there is one layer at least
 
 
 class DeepSeekMtp(MtpDraft, DeepseekV3):
@@ -34,7 +30,8 @@ class DeepSeekMtp(MtpDraft, DeepseekV3):
     reference = "DeepSeekMTPModel of vllm-project/vllm"
     model_types = ("deepseek_mtp",)
     equivalent_classes = ("DeepseekV3ForCausalLMNextN",)
-    conditions = (*DeepseekV3.conditions, has_mtp_layers)
+
+    n_mtp_layers: sizes.Positive = sizes.hf("num_nextn_predict_layers", "num_mtp_layers")
 
 
 class Glm4MoeMtp(MtpDraft, Glm4Moe):
@@ -43,7 +40,8 @@ class Glm4MoeMtp(MtpDraft, Glm4Moe):
     reference = "Glm4MoeMTPModel of vllm-project/vllm"
     model_types = ("glm4_moe_mtp",)
     equivalent_classes = ("Glm4MoeForCausalLMNextN",)
-    conditions = (*Glm4Moe.conditions, has_mtp_layers)
+
+    n_mtp_layers: sizes.Positive = sizes.hf("num_nextn_predict_layers", "num_mtp_layers")
 
 
 class MiMoMtp(MtpDraft, MiMo):
@@ -52,4 +50,5 @@ class MiMoMtp(MtpDraft, MiMo):
     reference = "MiMoMTPModel of vllm-project/vllm"
     model_types = ("mimo_mtp",)
     equivalent_classes = ("MiMoMTP",)
-    conditions = (*MiMo.conditions, has_mtp_layers)
+
+    n_mtp_layers: sizes.Positive = sizes.hf("num_nextn_predict_layers")

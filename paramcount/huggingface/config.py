@@ -130,8 +130,8 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
     """
     given_type, cls = document.get("model_type"), get_class_name(document)
     if cls in DRAFTS:
-        model_type, own = split_name(DRAFTS[cls])
-        return {**add_layer_config(document), "model_type": model_type, "architectures": [own or cls]}, ()
+        draft_type, variant = split_name(DRAFTS[cls])
+        return {**add_layer_config(document), "model_type": draft_type, "architectures": [variant or cls]}, ()
     if (key := find_draft_key(document, cls)) is not None:
         reference = get_reference_class(architecture_of(DRAFT_KEYS[key]))
         note = f"a single layer with {key} is a draft head; counted as {reference}"

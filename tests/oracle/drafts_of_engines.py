@@ -58,7 +58,7 @@ class Eagle3(drafts.Eagle3):
     """Plain layers may follow the first one, and attention may have biases."""
 
     def add_layers(self, c: Any, width: int) -> None:
-        layers = [drafts.FirstLayer(c), *(drafts.PlainLayer(c) for _ in range(1, c.num_hidden_layers))]
+        layers: list[Any] = [drafts.FirstLayer(c), *(drafts.PlainLayer(c) for _ in range(1, c.num_hidden_layers))]
         for i, layer in enumerate(layers):
             d = c.hidden_size if i else 2 * c.hidden_size
             layer.self_attn = drafts.Attention(c, d, bias=c.attention_bias)
