@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import FieldName, ParamcountError
@@ -38,7 +38,7 @@ class MiniCPMV(parts.Multimodal):
 
     reference = "MiniCPMV of openbmb/MiniCPM-V-2_6"
     sections = sizes.Sections("qwen2", is_flat=True, versions=MINICPM_V)
-    conditions = (vision_is_given,)
+    conditions: ClassVar[tuple[sizes.Condition, ...]] = (vision_is_given,)
 
     encoder_prefix = "vpm."
     projector_prefix = "resampler."
@@ -53,10 +53,12 @@ class MiniCPMV(parts.Multimodal):
 
     def project(c: Any, x: Data, *places: Data) -> Data:
         """Patches to as many vectors as there are learned queries, which attend to them."""
-        width = c.language.d_model
-        a = resample(Resampler(c.n_queries, c.n_query_heads, width), x)
+        width, a = c.language.d_model, resample(c.resampler(), x)
         projection = ops.Weight("proj", "projector", (width, width))
         return Data("linear", (ops.norm(a, "ln_post", bias=True),), a.shape, (projection,))
+
+    def resampler(c: Any) -> Resampler:
+        return Resampler(c.n_queries, c.n_query_heads, c.language.d_model)
 
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]

@@ -49,6 +49,7 @@ CODES = {
     "DeepSeek-OCR": ("remote_multimodal", "make_ocr"),
     "DeepSeek-OCR-2": ("remote_multimodal", "make_ocr2"),
     "Janus-Pro-7B": JANUS,
+    "MiniCPM-V-2": ("remote_minicpmv2", "make_minicpmv2"),
     "Molmo-7B-D-0924": ("remote_multimodal", "Molmo"),
     "Phi-4-multimodal-instruct": ("remote_phi4mm", "make_phi4mm"),
     "Qwen-VL-Chat": QWEN,
