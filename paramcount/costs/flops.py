@@ -14,7 +14,6 @@ from paramcount.costs.dtypes import parse_kv_dtype, parse_weight_format
 from paramcount.costs.engines.engine import Engine
 from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.gpus import Gpu, find_gpu, parse_devices
-from paramcount.costs.memory import choose_format
 from paramcount.costs.requests import default_context
 from paramcount.costs.roofline import (
     Roofline,
@@ -24,6 +23,7 @@ from paramcount.costs.roofline import (
     make_bound,
     sum_read,
 )
+from paramcount.costs.weight_formats import choose_format
 from paramcount.costs.weights import store_weights
 from paramcount.counting.results import JsonResult
 from paramcount.errors import ParamcountError, make_printable

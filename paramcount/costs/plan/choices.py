@@ -10,8 +10,8 @@ from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines.engine import Engine
 from paramcount.costs.engines.records import Support
 from paramcount.costs.gpus import Gpu
-from paramcount.costs.memory import choose_format
 from paramcount.costs.requests import find_engine
+from paramcount.costs.weight_formats import choose_format
 from paramcount.errors import ParamcountError, describe_value, join_words
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.zoo import Model

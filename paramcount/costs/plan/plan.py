@@ -17,7 +17,6 @@ from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines.engine import MOST_DEVICES
 from paramcount.costs.fit import Fit, Suggestion, measure_fit
 from paramcount.costs.gpus import Gpu, find_gpu, list_gpus, parse_devices
-from paramcount.costs.memory import choose_format, store_model
 from paramcount.costs.plan.choices import (
     ReasonedChoice,
     choose_engine,
@@ -33,6 +32,7 @@ from paramcount.costs.requests import find_engine, find_longest_context, make_re
 from paramcount.costs.roofline import find_rate
 from paramcount.costs.sharding import StoredRows, find_shape
 from paramcount.costs.suggestions import list_suggestions
+from paramcount.costs.weight_formats import choose_format, store_model
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.zoo import Model, count_model
 

@@ -7,7 +7,7 @@ each sequence has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -24,14 +24,22 @@ from paramcount.costs.engines.llama_cpp.cells import (
     count_cell_bytes,
     count_cells,
     describe,
-    round_up,
 )
-from paramcount.costs.engines.llama_cpp.overhead import Batch, LayerCache, estimate_overheads
-from paramcount.costs.engines.llama_cpp.placement import Place, Placement, join_latent, place_layers, place_weights
+from paramcount.costs.engines.llama_cpp.offloads import list_offloads
+from paramcount.costs.engines.llama_cpp.overhead import LayerCache, estimate_overheads, make_batch
+from paramcount.costs.engines.llama_cpp.placement import (
+    Place,
+    Placement,
+    find_runs,
+    join_latent,
+    list_extras,
+    parse_split,
+    place_layers,
+    place_weights,
+)
 from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
 from paramcount.costs.gguf_mixes import MOST_LAYERS
 from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
-from paramcount.counting.components import TOWERS
 from paramcount.errors import ParamcountError, count_noun, describe_value
 from paramcount.zoo import count_model
 
@@ -230,19 +238,7 @@ class LlamaCpp(Engine):
         return merge_groups(found)
 
     def list_offloads(self, deployment: Deployment) -> Iterator[dict[str, object]]:
-        """The fewest layers whose experts, and the most layers that, are moved so that it fits."""
-        n_layers, given = deployment.shape.n_layers, deployment.request.options
-        layers = "n_gpu_layers" if "n_gpu_layers" in self.options else "num_gpu"
-        has_experts = any(row.tensor.component.startswith("experts") for row in deployment.rows)
-        if has_experts and "n_cpu_moe" in self.options:
-            first = int(given.get("n_cpu_moe", 0))
-            n = find_first(lambda n: change(deployment, "n_cpu_moe", n).holds(), first + 1, n_layers)
-            if n is not None:
-                yield {"n_cpu_moe": n}
-        most = n_layers if int(given.get(layers, -1)) < 0 else int(given[layers]) - 1
-        fewer = find_first(lambda n: change(deployment, layers, most - n).holds(), 0, most - 1)
-        if fewer is not None:
-            yield {layers: most - fewer}
+        return list_offloads(deployment, self.options)
 
     def write_command(self, deployment: Deployment, name: str) -> str:
         """`llama-server`, whose -c is the context of all sequences together."""
@@ -264,82 +260,6 @@ class LlamaCpp(Engine):
             "--swa-full": options.swa_full,
         }
         return join_command("llama-server", flags)
-
-
-def change(deployment: Deployment, name: str, value: int) -> Deployment:
-    """The same with another value of an option."""
-    options = {**deployment.request.options, name: value}
-    return deployment._replace(request=deployment.request._replace(options=options))
-
-
-def find_first(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The smallest number from low to high that is enough, if every larger one is; None if `high` is not."""
-    if low > high or not is_enough(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
-    return low
-
-
-def make_batch(request: CacheRequest, options: LlamaCppOptions) -> Batch:
-    """What the compute buffers are reserved for: tokens in equal numbers of each sequence."""
-    total = round_up(request.context, options.padding) * request.batch
-    tokens = round_up(min(options.ubatch_size, options.batch_size, total), request.batch)
-    is_current, has_flash = options.version == VERSIONS[-1], options.flash_attn != "off"
-    outputs = options.n_outputs_max or (request.batch if is_current else tokens)
-    return Batch(
-        tokens,
-        min(outputs, tokens),
-        request.batch,
-        has_flash,
-        offloads_cache=not options.no_kv_offload,
-        has_embeddings=options.version not in VERSIONS[:2],
-        returns_embeddings=options.embeddings,
-        mask_bytes=2 if is_current and has_flash else 4,
-    )
-
-
-def parse_split(value: object) -> tuple[float, ...]:
-    """The shares of the GPUs.
-
-    >>> parse_split("3,1"), parse_split("3/100")
-    ((3.0, 1.0), (3.0, 100.0))
-    """
-    words = value.replace("/", ",").split(",") if isinstance(value, str) else [""]
-    if not all(word.replace(".", "", 1).isdecimal() and len(word) < 12 for word in words) or not any(map(float, words)):
-        raise ParamcountError(f"= {describe_value(value)}", where="tensor_split", expected="numbers such as 3/1")
-    return tuple(map(float, words))
-
-
-def find_runs(layers: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, one past the last) of each run of layers.
-
-    >>> find_runs((0, 1, 2, 5))
-    [(0, 3), (5, 6)]
-    """
-    runs: list[tuple[int, int]] = []
-    for layer in layers:
-        if runs and runs[-1][1] == layer:
-            runs[-1] = (runs[-1][0], layer + 1)
-        else:
-            runs.append((layer, layer + 1))
-    return runs
-
-
-def list_extras(deployment: Deployment, placement: Placement, place: Place) -> Iterator[str]:
-    """What lies on a device besides whole layers."""
-    components = {row.tensor.component.partition(".")[0] for row in deployment.rows}
-    if place is None:
-        yield "token embedding"
-        if placement.n_cpu_moe and "experts" in components:
-            n = min(placement.n_cpu_moe, len(placement.layers))
-            yield f"experts of layers 0–{n - 1}" if n > 1 else "experts of layer 0"
-    if place == placement.output:
-        is_tied = deployment.shape.tied and "lm_head" not in components
-        yield "copy of the token embedding" if is_tied and place is not None else "LM head"
-    if place == 0 and any(row.tensor.part in TOWERS for row in deployment.rows):
-        yield "encoders"
 
 
 LLAMA_CPP = LlamaCpp()

@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.costs.devices import Overhead
+from paramcount.costs.engines.llama_cpp.cells import VERSIONS, LlamaCppOptions, round_up
 from paramcount.costs.engines.llama_cpp.graph import GraphLayer, GraphModel, GraphWeight, measure_buffers
 from paramcount.costs.engines.llama_cpp.placement import Place, Placement
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.sharding import compute_once
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
@@ -44,6 +46,24 @@ class Batch(NamedTuple):
     has_embeddings: bool
     mask_bytes: int
     returns_embeddings: bool
+
+
+def make_batch(request: CacheRequest, options: LlamaCppOptions) -> Batch:
+    """What the compute buffers are reserved for: tokens in equal numbers of each sequence."""
+    total = round_up(request.context, options.padding) * request.batch
+    tokens = round_up(min(options.ubatch_size, options.batch_size, total), request.batch)
+    is_current, has_flash = options.version == VERSIONS[-1], options.flash_attn != "off"
+    outputs = options.n_outputs_max or (request.batch if is_current else tokens)
+    return Batch(
+        tokens,
+        min(outputs, tokens),
+        request.batch,
+        has_flash,
+        offloads_cache=not options.no_kv_offload,
+        has_embeddings=options.version not in VERSIONS[:2],
+        returns_embeddings=options.embeddings,
+        mask_bytes=2 if is_current and has_flash else 4,
+    )
 
 
 class LayerCache(NamedTuple):

@@ -12,14 +12,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from paramcount.costs.sharding import ShardShape
 from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.formats.packing import Packing
 from paramcount.formats.weights import compute_bytes
 from paramcount.formats.weights.gguf import BLOCKS
+
+if TYPE_CHECKING:
+    from paramcount.costs.deployment import Deployment
 
 Place: TypeAlias = "int | None"  # index of a GPU; None: the CPU
 ROW_MULTIPLE = 512  # values of a quantised row that CUDA kernels read past its end (MATRIX_ROW_PADDING)
@@ -142,3 +146,45 @@ def count_padding(row: StoredTensor) -> int:
         return 0
     blocks: int = (ROW_MULTIPLE - length % ROW_MULTIPLE) // block.values
     return parts * blocks * block.size
+
+
+def parse_split(value: object) -> tuple[float, ...]:
+    """The shares of the GPUs.
+
+    >>> parse_split("3,1"), parse_split("3/100")
+    ((3.0, 1.0), (3.0, 100.0))
+    """
+    words = value.replace("/", ",").split(",") if isinstance(value, str) else [""]
+    if not all(word.replace(".", "", 1).isdecimal() and len(word) < 12 for word in words) or not any(map(float, words)):
+        raise ParamcountError(f"= {describe_value(value)}", where="tensor_split", expected="numbers such as 3/1")
+    return tuple(map(float, words))
+
+
+def find_runs(layers: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, one past the last) of each run of layers.
+
+    >>> find_runs((0, 1, 2, 5))
+    [(0, 3), (5, 6)]
+    """
+    runs: list[tuple[int, int]] = []
+    for layer in layers:
+        if runs and runs[-1][1] == layer:
+            runs[-1] = (runs[-1][0], layer + 1)
+        else:
+            runs.append((layer, layer + 1))
+    return runs
+
+
+def list_extras(deployment: Deployment, placement: Placement, place: Place) -> Iterator[str]:
+    """What lies on a device besides whole layers."""
+    components = {row.tensor.component.partition(".")[0] for row in deployment.rows}
+    if place is None:
+        yield "token embedding"
+        if placement.n_cpu_moe and "experts" in components:
+            n = min(placement.n_cpu_moe, len(placement.layers))
+            yield f"experts of layers 0–{n - 1}" if n > 1 else "experts of layer 0"
+    if place == placement.output:
+        is_tied = deployment.shape.tied and "lm_head" not in components
+        yield "copy of the token embedding" if is_tied and place is not None else "LM head"
+    if place == 0 and any(row.tensor.part in TOWERS for row in deployment.rows):
+        yield "encoders"
