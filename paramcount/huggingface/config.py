@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from paramcount.architectures import ARCHITECTURES, DRAFT_KEYS, DRAFTS, RELEASED_AS, get_own, get_sections, split_name
@@ -76,6 +78,9 @@ def get_model_type(document: Mapping[str, Any]) -> str:
             problem += f", and {make_printable(cls, 60)} (from architectures) is not supported"
         raise ParamcountError(problem, where="model_type", expected="a model type from `paramcount architectures`")
     if model_type not in ARCHITECTURES:
+        if model_type in list_image_types():
+            problem = f"= {model_type} is a model of images alone, which paramcount does not count"
+            raise ParamcountError(problem, where="model_type", expected="a model that reads or writes text or speech")
         needs_code = bool(document.get("auto_map"))
         problem = "needs custom modeling code, which paramcount does not run" if needs_code else "is not supported"
         raise ParamcountError(
@@ -85,6 +90,12 @@ def get_model_type(document: Mapping[str, Any]) -> str:
             nearest=find_related(model_type, [name for name in ARCHITECTURES if not split_name(name)[1]]),
         )
     return model_type
+
+
+@cache
+def list_image_types() -> frozenset[str]:
+    """The model types of the reference that read images or videos and nothing else, as image_types.json has them."""
+    return frozenset(json.loads(Path(__file__).with_name("image_types.json").read_text(encoding="utf-8")))
 
 
 def get_class_name(document: Mapping[str, Any]) -> str:
