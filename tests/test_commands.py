@@ -43,7 +43,8 @@ def write_command(engine: str, *, kv_dtype: str = "bf16", parallel: Parallelism 
         (
             "vllm",
             {"parallel": Parallelism(ep=8), "enable_prefix_caching": False, "disable_hybrid_kv_cache_manager": True},
-            "--data-parallel-size 8 --enable-expert-parallel --max-model-len 32768 --max-num-seqs 16"
+            # max_num_seqs "applies per data-parallel rank" (config/scheduler.py)
+            "--data-parallel-size 8 --enable-expert-parallel --max-model-len 32768 --max-num-seqs 2"
             " --no-enable-prefix-caching --disable-hybrid-kv-cache-manager",
         ),
     ],
