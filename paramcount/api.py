@@ -87,6 +87,13 @@ def load(
     return change_sizes(loaded, set)
 
 
+def load_draft(draft: object, options: LoadOptions) -> Model | None:
+    """A draft model, as another one is loaded, whose changes are not its own."""
+    if draft is None:
+        return None
+    return load(draft, download=options.get("download", False), strict=options.get("strict", False))
+
+
 def count(model: object, **options: Unpack[LoadOptions]) -> Count:
     """The parameter count of a model: total, active, per component, per part and per tensor. All are Python ints.
 
@@ -536,9 +543,7 @@ def memory(
         device=device,
         parallel=parallel,
         available_kv=available_kv,
-        draft=None
-        if draft is None
-        else load(draft, download=options.get("download", False), strict=options.get("strict", False)),
+        draft=load_draft(draft, options),
         draft_dtype=draft_dtype,
     )
 
@@ -555,6 +560,8 @@ def plan(
     engine: str | None = None,
     engine_options: Mapping[str, int | float | bool | str] | None = None,
     source: int | None = None,
+    draft: object = None,
+    draft_dtype: str | None = None,
     overhead: int | None = None,
     utilization: float | None = None,
     limit: int = 10,
@@ -571,6 +578,9 @@ def plan(
     formats it is llama.cpp. The other arguments are those of `memory`. Of each deployment, `arguments` are those with
     which `memory` measures the same, `fit` is its answer, and `command` starts the engine. `speed` has upper bounds for
     the tokens per second at the full context, from bandwidth and FLOPs of the data sheet.
+
+    `draft` is a model that drafts tokens, as in `memory`; the speed then depends on what the model accepts, and is not
+    bounded.
 
     Units: bytes, seconds, tokens per second.
     Raises: ParamcountError as `memory` does.
@@ -592,6 +602,8 @@ def plan(
         source=source,
         engine=engine,
         engine_options=engine_options or {},
+        draft=load_draft(draft, options),
+        draft_dtype=draft_dtype,
         overhead=overhead,
         utilization=utilization,
     )

@@ -92,3 +92,36 @@ def test_the_command_names_the_draft(run: Runner) -> None:
     assert code == 0
     assert "draft" in out.partition("overhead")[0]
     assert "qwen3-0.6b (1.19 GB weights in BF16, 941 MB cache)" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "flags"),
+    [
+        (
+            "vllm",
+            {"num_speculative_tokens": 4},
+            """--speculative-config '{"model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 4}'""",
+        ),
+        ("sglang", {}, "--speculative-algorithm STANDALONE --speculative-draft-model-path Qwen/Qwen3-0.6B"),
+        ("llama.cpp", {}, "-md Qwen3-0.6B-BF16.gguf -ngld 999"),
+    ],
+)
+def test_a_plan_starts_the_engine_with_the_draft(engine: str, options: dict[str, Any], flags: str) -> None:
+    plan = pc.plan("qwen3-32b", gpu="h200", engine=engine, draft=DRAFT, engine_options=options)
+    best = plan.deployments[0]
+    assert flags in best.command
+    assert best.speed is None
+    assert "no bounds of the speed: a step yields as many tokens as the model accepts of the draft" in plan.notes
+    checked = pc.memory("qwen3-32b", **best.arguments).fit
+    assert checked
+    assert checked.needed_bytes == best.fit.needed_bytes
+    assert best.fit.fullest.draft_weights_bytes > 10**9
+
+
+def test_a_plan_refuses_a_draft_that_the_engine_cannot_run() -> None:
+    with pytest.raises(ParamcountError, match="num_speculative_tokens = 0"):
+        pc.plan(TARGET, gpu="h100", draft=DRAFT)
+    with pytest.raises(ParamcountError, match="which takes no draft model"):
+        pc.plan(TARGET, gpu="h100", draft=DRAFT, engine="ollama")
+    with pytest.raises(ParamcountError, match="draft_dtype requires a draft model"):
+        pc.plan(TARGET, gpu="h100", draft_dtype="int4")

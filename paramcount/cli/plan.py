@@ -39,6 +39,8 @@ from paramcount.cli.quantities import OVERHEAD, TOKENS
 )
 @ENGINE_OPTION
 @click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
+@click.option("--draft", metavar="MODEL", help="Add a model that drafts tokens, with its own cache.")
+@click.option("--draft-dtype", metavar="DTYPE", help="Store its weights as DTYPE (default: as released, or bf16).")
 @click.option(
     "--overhead",
     type=OVERHEAD,
@@ -63,9 +65,12 @@ def command(
     from paramcount.costs.plan.plan import make_plan
     from paramcount.costs.plan.records import Need
     from paramcount.costs.plan.render import build_plan_table
+    from paramcount.loading import load
 
     model = request.load()
     need["engine_options"] = parse_options(engine_options)
+    if need["draft"] is not None:
+        need["draft"] = load(need["draft"], download=request.download)
     plan = make_plan(model, Need(**need), gpus=gpus, dtypes=dtypes, limit=limit)
     messages = request.collect_messages([model], plan)
     request.emit(add_changes(build_plan_table(plan), model), messages)

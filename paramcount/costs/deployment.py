@@ -26,6 +26,12 @@ class DraftModel(NamedTuple):
     caches: Sequence[LayerCaches]
     shape: ShardShape
     limit: int | None  # the most tokens that it takes; None if unknown
+    label: str  # of the format of its weights: "Q8_0"
+
+    @property
+    def place(self) -> str:
+        """Where an engine finds it: its Hugging Face id, otherwise its name."""
+        return self.model.hf or self.model.id
 
 
 class Deployment(NamedTuple):
@@ -52,7 +58,7 @@ class Deployment(NamedTuple):
         """The draft model beside it: on as many GPUs, or whole on each if they cannot share its heads."""
         if self.draft is None:
             return None
-        model, rows, caches, shape, limit = self.draft
+        model, rows, caches, shape, limit, _ = self.draft
         parallel = Parallelism(pp=self.parallel.pp) if self.engine.reads_gguf else Parallelism(tp=self.parallel.tp)
         try:
             self.engine.check_parallelism(shape, parallel)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from paramcount.costs.available import AvailableCache, measure_available
 from paramcount.costs.caches import CacheGroup, count_growth, count_windows, list_cache_groups, list_layer_caches
-from paramcount.costs.deployment import Deployment, DraftModel
+from paramcount.costs.deployment import Deployment
 from paramcount.costs.devices import DOES_NOT_FIT, NO_DEVICE, PADDING_DIVISOR, Device, check_size, list_device_notes
+from paramcount.costs.draft_models import DraftCost, describe_draft, prepare_draft
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.engines import ENGINES
-from paramcount.costs.engines.engine import Engine
 from paramcount.costs.engines.records import CacheRequest, Option
 from paramcount.costs.fit import Fit, measure_fit
 from paramcount.costs.requests import (
@@ -35,24 +35,9 @@ from paramcount.costs.weights import (
 )
 from paramcount.counting.results import JsonResult
 from paramcount.errors import ParamcountError
-from paramcount.formats.quantization_config import WeightDtype
 from paramcount.formats.weights import list_padded_labels
 from paramcount.output.numbers import format_bytes
 from paramcount.zoo import Model, count_model
-
-
-class DraftCost(NamedTuple):
-    """A model that drafts tokens, whole: its cache is that of as many tokens and sequences."""
-
-    id: str
-    parameters: int
-    dtype: str
-    weights_bytes: int  # without MTP layers, buffers included
-    cache_bytes: int  # and state
-
-    @property
-    def total_bytes(self) -> int:
-        return self.weights_bytes + self.cache_bytes
 
 
 class ContextCost(NamedTuple):
@@ -257,7 +242,7 @@ def measure_memory(
         contexts=(),
         request=request,
         formats=list_formats(count, format, weights),
-        draft=drafted and describe_draft(drafted, own.label, rules, request),
+        draft=drafted and describe_draft(drafted, rules, request),
         draft_caches=list_cache_groups(drafted.model) if drafted else (),
         fit=fit,
         available=None
@@ -275,29 +260,3 @@ def measure_memory(
     top = max(limit or 131_072, length)
     contexts = {length, top, *(n for n in (4096, 16_384, 65_536, 262_144, 1_048_576) if n < top)}
     return replace(memory, contexts=tuple(map(memory.at, sorted(contexts))))
-
-
-def prepare_draft(draft: Model, model: Model, format: WeightDtype, rules: Engine, request: CacheRequest) -> DraftModel:
-    """Raises: ParamcountError if the model's own MTP layers draft already, and for a draft that states no cache."""
-    if rules.loads_mtp(request):
-        raise ParamcountError("cannot be combined with a draft model", where="speculative_method")
-    check_draft(draft, model)
-    rows, shape = store_model(draft, format, {}), find_shape(count_model(draft).sizes)
-    shared = () if rules.reads_gguf else draft.sizes.shared_with_target  # engines load what is the target's once
-    rows = StoredRows(row for row in rows if row.tensor.name not in shared)
-    return DraftModel(draft, rows, list_layer_caches(draft), shape, find_longest_context(draft))
-
-
-def check_draft(draft: Model, model: Model) -> None:
-    """Raises: ParamcountError if a draft head reads hidden states of another size than those of its target."""
-    states, sizes = getattr(model.sizes, "d_model", None), draft.sizes
-    expected = getattr(sizes, "d_target", getattr(sizes, "d_model", None)) if sizes.is_draft else states
-    if states is not None and expected != states:
-        found = f"{draft.id} reads hidden states of {expected:,} values, but those of {model.id} have {states:,}"
-        raise ParamcountError(found, where="draft", expected="a draft head for this model")
-
-
-def describe_draft(draft: DraftModel, dtype: str, rules: Engine, request: CacheRequest) -> DraftCost:
-    weights = sum(row.bytes for row in draft.rows if row.tensor.kind != "mtp")
-    cache = rules.allocate(list_cache_groups(draft.model), request).total_bytes
-    return DraftCost(draft.model.id, count_model(draft.model).total, dtype, weights, cache)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from paramcount.costs.caches import count_source
+from paramcount.costs.draft_models import DraftCost
 from paramcount.costs.fit import Fit
-from paramcount.costs.memory import DraftCost, Memory
+from paramcount.costs.memory import Memory
 from paramcount.costs.render_fit import (
     describe_devices,
     describe_each,

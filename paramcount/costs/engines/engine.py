@@ -48,6 +48,7 @@ class Engine:
     reads_gguf = False  # whether it reads GGUF files, and no other weights
     quantises_cache = True  # whether its KV cache may have fewer bits than its activations
     runs_on_apple = True
+    takes_drafts = True  # whether another model may draft tokens
 
     def apply_options(
         self, request: CacheRequest, *, has_context: bool, memory_bytes: int = 0, limit: int | None = None

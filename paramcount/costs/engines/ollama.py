@@ -57,6 +57,7 @@ class OllamaOptions(NamedTuple):
 
 class Ollama(LlamaCpp):
     name = "ollama"
+    takes_drafts = False
     options: Mapping[str, int | float | bool | str] = MappingProxyType(OllamaOptions()._asdict())
     choices = MappingProxyType(
         {

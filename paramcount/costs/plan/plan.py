@@ -11,10 +11,12 @@ from dataclasses import replace
 from functools import cache
 
 from paramcount.costs.caches import list_cache_groups, list_layer_caches
-from paramcount.costs.deployment import Deployment
+from paramcount.costs.deployment import Deployment, DraftModel
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, check_size, list_device_notes, make_device
+from paramcount.costs.draft_models import prepare_draft
 from paramcount.costs.dtypes import parse_weight_format
-from paramcount.costs.engines.engine import MOST_DEVICES
+from paramcount.costs.engines.engine import MOST_DEVICES, Engine
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.fit import Fit, Suggestion, measure_fit
 from paramcount.costs.gpus import Gpu, find_gpu, list_gpus, parse_devices
 from paramcount.costs.plan.choices import (
@@ -34,6 +36,7 @@ from paramcount.costs.sharding import StoredRows, find_shape
 from paramcount.costs.suggestions import list_suggestions
 from paramcount.costs.weight_formats import choose_format, store_model
 from paramcount.errors import ParamcountError, describe_value
+from paramcount.formats.quantization_config import WeightDtype
 from paramcount.zoo import Model, count_model
 
 WITH_NOTES = 3  # deployments
@@ -123,10 +126,7 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
     support = engine.find_support(model, subject.groups, need.engine_options)
     if not support.is_supported:
         raise ParamcountError(support.note, where=f"engine {choice.name}")
-    bits = 0.0
-    if name is None and engine.reads_gguf:
-        released = store_model(model, choose_format(model, None), {})
-        bits = 8 * sum(row.bytes for row in released) / max(1, count_model(model).total)
+    bits = measure_bits(model) if name is None and engine.reads_gguf else 0.0
     dtype, weights = choose_weights(model, name, engine, bits)
     format = choose_format(model, dtype)
     kv_dtype = choose_kv_dtype(engine, need.kv_dtype)
@@ -140,6 +140,8 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
     options = need.engine_options
     request = make_request(model, subject.groups, **given, options=options)
     request = engine.apply_options(request, has_context=need.context is not None)
+    draft, named = choose_draft(subject, engine, request, format)
+    request = request._replace(has_draft=draft is not None)
     arguments = {
         "dtype": dtype,
         **given,
@@ -147,13 +149,37 @@ def make_variant(subject: Subject, number: int, choice: ReasonedChoice, name: st
         "batch": request.batch,
         "engine": choice.name,
         "engine_options": dict(request.options) or None,
+        **named,
         "overhead": need.overhead,
         "utilization": need.utilization,
         "set": {name: after for name, (_, after) in model.changes.items()} or None,
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
     rows = store_model(model, format, {})
-    return ServingVariant(number, choice, engine, dtype, weights, format, rows, request, arguments, support.note)
+    return ServingVariant(number, choice, engine, dtype, weights, format, rows, request, arguments, draft, support.note)
+
+
+def choose_draft(
+    subject: Subject, engine: Engine, request: CacheRequest, format: WeightDtype
+) -> tuple[DraftModel | None, dict[str, str]]:
+    """(the draft model, the arguments of `memory`). The model itself as its draft has its format."""
+    model, draft, dtype = subject.model, subject.need.draft, subject.need.draft_dtype
+    if draft is None:
+        if dtype is not None:
+            raise ParamcountError("requires a draft model", where="draft_dtype")
+        return None, {}
+    if dtype is not None or draft.id != model.id:
+        dtype, _ = choose_weights(draft, dtype, engine, measure_bits(draft))
+        format = choose_format(draft, dtype)
+    arguments = {"draft": draft.id, "draft_dtype": dtype}
+    prepared = prepare_draft(draft, model, format, engine, request)
+    return prepared, {name: value for name, value in arguments.items() if value is not None}
+
+
+def measure_bits(model: Model) -> float:
+    """Bits per weight, as released."""
+    released = store_model(model, choose_format(model, None), {})
+    return 8 * sum(row.bytes for row in released) / max(1, count_model(model).total)
 
 
 def make_candidate(subject: Subject, variant: ServingVariant, gpu: Gpu, most: int) -> GpuCandidate:
@@ -164,6 +190,7 @@ def make_candidate(subject: Subject, variant: ServingVariant, gpu: Gpu, most: in
     deployment = Deployment(
         subject.model, variant.rows, subject.caches, subject.shape, variant.engine, request, device,
         limit=subject.limit, source_is_context=subject.need.source is None and request.source is not None,
+        draft=variant.draft,
     )  # fmt: skip
     return GpuCandidate(gpu, 1 if is_apple(gpu) else most, variant.number, deployment)
 
@@ -171,11 +198,12 @@ def make_candidate(subject: Subject, variant: ServingVariant, gpu: Gpu, most: in
 def describe_plan(subject: Subject, variants: list[ServingVariant], placements: list[PlacedCandidate]) -> ServingPlan:
     model, request = subject.model, variants[0].request
     notes: list[str] = []
-    passes = None
     try:
-        passes = trace_passes(model, request.context, request.source)
+        passes = None if subject.need.draft else trace_passes(model, request.context, request.source)
     except ParamcountError as error:
         notes.append(f"no bounds of the speed: {error}")
+    if subject.need.draft:
+        notes.append("no bounds of the speed: a step yields as many tokens as the model accepts of the draft")
     reads = {variant.number: sum_reads(variant.rows, passes) for variant in variants} if passes else {}
 
     @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.costs.caches import CacheGroup, LayerCaches
+from paramcount.costs.deployment import DraftModel
 from paramcount.costs.engines.engine import Engine
 from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.fit import Fit, Suggestion
@@ -33,6 +34,8 @@ class Need(NamedTuple):
     source: object = None
     engine: str | None = None
     engine_options: Mapping[str, object] = {}
+    draft: Model | None = None
+    draft_dtype: str | None = None
     overhead: int | None = None
     utilization: float | None = None
 
@@ -114,4 +117,5 @@ class ServingVariant(NamedTuple):
     rows: StoredRows
     request: CacheRequest
     arguments: Mapping[str, Any]  # of `memory`, without the GPUs
+    draft: DraftModel | None = None
     note: str = ""  # how the engine runs the model, if not as its own

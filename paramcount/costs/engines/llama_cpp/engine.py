@@ -7,6 +7,7 @@ each sequence has.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -244,7 +245,7 @@ class LlamaCpp(Engine):
         """`llama-server`, whose -c is the context of all sequences together."""
         request, options = deployment.request, self.read_options(deployment.request)
         keys, values = request.kv_dtype.keys.name, request.kv_dtype.values.name
-        flags = {
+        flags: dict[str, object] = {
             "-m": name,
             "-c": request.context * request.batch,
             "-np": request.batch,
@@ -259,6 +260,9 @@ class LlamaCpp(Engine):
             "--no-kv-offload": options.no_kv_offload,
             "--swa-full": options.swa_full,
         }
+        if deployment.draft:
+            draft = os.path.basename(deployment.draft.place)
+            flags |= {"-md": f"{draft}-{deployment.draft.label}.gguf", "-ngld": ALL}
         return join_command("llama-server", flags)
 
 

@@ -189,6 +189,9 @@ class Sglang(Engine):
             "--kv-cache-dtype": {"fp8": "fp8_e4m3", "fp4": "fp4_e2m1", "mxfp8": "mxfp8"}.get(dtype),
         }
         flags |= {"--" + name.replace("_", "-"): value for name, value in request.options.items()}
+        if deployment.draft:
+            flags.setdefault("--speculative-algorithm", "STANDALONE")  # of a whole model
+            flags["--speculative-draft-model-path"] = deployment.draft.place
         return join_command("python -m sglang.launch_server --model-path", name, flags)
 
 

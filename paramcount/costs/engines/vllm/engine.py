@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -177,7 +178,7 @@ class Vllm(Engine):
         request, parallel, utilization = deployment.request, deployment.parallel, deployment.device.utilization
         options = request.options
         keys, replicas = request.kv_dtype.keys.name, self.count_replicas(request, parallel)
-        flags = {
+        flags: dict[str, object] = {
             "--tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
             "--pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
             "--data-parallel-size": replicas if replicas > 1 else None,
@@ -198,7 +199,16 @@ class Vllm(Engine):
             "--runner": options.get("runner"),
             "--moe-backend": options.get("moe_backend"),
         }
+        if deployment.draft:
+            flags["--speculative-config"] = self.write_draft(deployment.draft.place, options)
         return join_command("vllm serve", name, flags)
+
+    def write_draft(self, name: str, options: Mapping[str, Any]) -> str:
+        """The settings of a draft model, which have no number of tokens by default (config/speculative.py)."""
+        n = options.get("num_speculative_tokens")
+        if not n:
+            raise ParamcountError("= 0", where="num_speculative_tokens", expected="at least 1 with a draft model")
+        return json.dumps({"model": name, "num_speculative_tokens": n})
 
 
 def check_context_parallelism(options: VllmOptions, tp: int) -> None:
