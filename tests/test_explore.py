@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import html
 import json
@@ -26,7 +25,7 @@ from paramcount.explore.conditions import NoConditionsError, derive_conditions, 
 from paramcount.explore.copies import export_config
 from paramcount.explore.drawings import BROKEN_ROWS, CONTEXT, ROLES, Drawings, find_steps, make_key, trace_decoding
 from paramcount.explore.packings import FORMATS, Packings
-from paramcount.explore.page import RECORDS
+from paramcount.explore.page import expand
 from paramcount.explore.structures import export_structure
 from paramcount.huggingface.validity import list_all_checks
 from paramcount.output.layer_kinds import describe_kind
@@ -285,14 +284,14 @@ def test_checks_of_a_structure_are_trees(id: str) -> None:
 
 
 def read_data(page: str) -> dict[str, Any]:
-    (text,) = re.findall(r'<script type="application/octet-stream" id="data">([^<]*)</script>', page)
-    data: dict[str, Any] = json.loads(gzip.decompress(base64.b85decode(text.translate(str.maketrans(",:.", "<>&")))))
-    for name in RECORDS:
-        kinds = [
-            iter([dict(zip(kind["keys"], values)) for values in zip(*kind["columns"])]) for kind in data[name]["kinds"]
-        ]
-        data[name] = [next(kinds[kind]) for kind in data[name]["order"]]
+    (data,) = read_all_data(page)
     return data
+
+
+def read_all_data(page: str) -> list[dict[str, Any]]:
+    """The data of each script element."""
+    texts = re.findall(r'<script type="application/octet-stream">([^<]*)</script>', page)
+    return [expand(base64.b85decode(text.translate(str.maketrans(",:.", "<>&")))) for text in texts]
 
 
 def test_the_page_allows_its_own_script_alone() -> None:

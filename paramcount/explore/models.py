@@ -12,6 +12,7 @@ from paramcount.costs.devices import MARGIN_DIVISOR, Device
 from paramcount.costs.gpus import list_gpus
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure, list_flows
+from paramcount.drawing.colours import COLOURS
 from paramcount.errors import ParamcountError
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
@@ -94,6 +95,7 @@ def export_models(models: Iterable[Model]) -> Data:
     gpus = [{"name": device.name, "usable": device.usable_bytes - device.margin_bytes} for device in devices]
     return {
         "components": COMPONENTS,
+        "colors": dict(COLOURS),
         "gpus": gpus,
         "overhead": OVERHEAD,
         "margin": 100 // MARGIN_DIVISOR,

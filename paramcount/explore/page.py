@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import base64
+import csv
 import gzip
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paramcount.drawing.colours import COLOURS
 from paramcount.errors import ParamcountError
-from paramcount.explore.models import export_models
 from paramcount.version import __version__
-from paramcount.zoo import Model, load_all
-from paramcount.zoo.cache import hash_sources, read_cache, write_cache
+from paramcount.zoo import CONFIGS, Model, list_ids, load_entry
 
 FOLDER = Path(__file__).parent
+ZOO = FOLDER / "zoo.json.gz"  # the data of the built-in models: `python -m tests.refresh_page` writes it
 COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active")  # of the table without scripts
 LARGEST_LEVEL = 9  # of compression
 HARMLESS = str.maketrans("<>&", ",:.")  # data.js has the alphabet
-CACHED = "explore"  # the kind of cache that has the data of the whole zoo
 RECORDS = ("models", "structures", "parts", "drawings")  # the data of a page that are lists of records
 
 
@@ -33,26 +31,34 @@ def build_page(models: Sequence[Model]) -> str:
     """
     if not models:
         raise ParamcountError("no models to explore", expected="at least one")
-    return assemble(export_models(models))
+    from paramcount.explore.models import export_models
+
+    data = export_models(models)
+    return assemble([compress(data)], data["models"])
 
 
 def build_zoo_page() -> str:
-    """The page about all models of the zoo, whose data are kept in the cache.
+    """The page about all models of the zoo. The data of built-in models are part of the package.
 
     Raises: ParamcountError for an entry that cannot be read.
     """
-    key = hash_sources()
-    cached = read_cache(key, CACHED)
-    if cached is not None:
-        return assemble(json.loads(cached))
-    data = export_models(model for model in load_all() if not model.estimate)
-    write_cache(key, json.dumps(data).encode(), CACHED)
-    return assemble(data)
+    built_in, rows = set(list_ids(own=False)), read_rows()
+    own = [model for id in list_ids() if id not in built_in and not (model := load_entry(id)).estimate]
+    if not own:
+        return assemble([ZOO.read_bytes()], rows)
+    from paramcount.explore.models import export_models
+
+    data = export_models(own)
+    return assemble([ZOO.read_bytes(), compress(data)], [*rows, *data["models"]])
 
 
-def assemble(models: dict[str, Any]) -> str:
-    """The page with its data, style and program."""
-    data = models | {"colors": dict(COLOURS), "version": __version__}
+def assemble(data: Iterable[bytes], rows: Iterable[Mapping[str, Any]]) -> str:
+    """The page with its data, style and program.
+
+    Args:
+        data: From `compress`; models share structures with others of the same data.
+        rows: Of the table without scripts.
+    """
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
     return fill_template(
         (FOLDER / "page.html").read_text(encoding="utf-8"),
@@ -60,8 +66,9 @@ def assemble(models: dict[str, Any]) -> str:
             "style": (FOLDER / "style.css").read_text(encoding="utf-8"),
             "script": script,
             "script_hash": hash_script(f"\n{script}\n"),
-            "data": compress(data),
-            "table": build_table(data["models"]),
+            "version": __version__,
+            "data": "\n".join(f'<script type="application/octet-stream">{encode(part)}</script>' for part in data),
+            "table": build_table(rows),
         },
     )
 
@@ -81,13 +88,31 @@ def hash_script(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def compress(data: dict[str, Any]) -> str:
-    """JSON, compressed, as text without a character that HTML could read: base85 with other characters for < > &."""
+def compress(data: dict[str, Any]) -> bytes:
+    """The data of a page as compressed JSON."""
     text = json.dumps(store_as_columns(data), ensure_ascii=False, separators=(",", ":"))
-    return base64.b85encode(gzip.compress(text.encode(), LARGEST_LEVEL, mtime=0)).decode().translate(HARMLESS)
+    return gzip.compress(text.encode(), LARGEST_LEVEL, mtime=0)
 
 
-def build_table(models: Iterable[dict[str, Any]]) -> str:
+def expand(data: bytes) -> dict[str, Any]:
+    """The data that `compress` was given."""
+    stored = json.loads(gzip.decompress(data))
+    return stored | {name: list_records(**stored[name]) for name in RECORDS}
+
+
+def encode(data: bytes) -> str:
+    """Bytes as text without a character that HTML could read: base85 with other characters for < > &."""
+    return base64.b85encode(data).decode().translate(HARMLESS)
+
+
+def read_rows() -> list[dict[str, Any]]:
+    """The built-in models in the table of the zoo, without third-party estimates."""
+    with (CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["estimate"] == "false"]
+    return [row | {name: int(row[name]) for name in ("total", "active")} for row in rows]
+
+
+def build_table(models: Iterable[Mapping[str, Any]]) -> str:
     """The models as an HTML table, for readers whose browser runs no scripts."""
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     rows = ("".join(f"<td>{format_cell(model[name])}</td>" for name in COLUMNS) for model in models)
@@ -122,3 +147,13 @@ def make_columns(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for column, value in zip(columns[kind], record.values()):
             column.append(value)
     return {"order": order, "kinds": [{"keys": list(keys), "columns": columns[kind]} for keys, kind in kinds.items()]}
+
+
+def list_records(order: Sequence[int], kinds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records that `make_columns` was given.
+
+    >>> list_records(**make_columns([{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"c": 5}]))
+    [{'a': 1, 'b': 2}, {'a': 3, 'b': 4}, {'c': 5}]
+    """
+    rows = [zip(*kind["columns"]) for kind in kinds]
+    return [dict(zip(kinds[kind]["keys"], next(rows[kind]))) for kind in order]

@@ -24,10 +24,23 @@ export function decodeBase85(text) {
   return bytes.subarray(0, bytes.length - missing);
 }
 
-export async function readData(element) {
+/** The data of the page, which stand in one element or several: models share structures with those of the same one. */
+export async function readData(elements) {
+  return merge((await Promise.all([...elements].map(readElement))).map(prepare));
+}
+
+async function readElement(element) {
   const bytes = decodeBase85(element.textContent.trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return prepare(readRecords(await new Response(stream).json()));
+  return readRecords(await new Response(stream).json());
+}
+
+/** Prepared data with the models of all, and the models by their names. */
+export function merge(all) {
+  const models = all.flatMap((data) => data.models);
+  const byId = new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
+  models.forEach((model) => byId.set(model.id, model));
+  return { ...all[0], models, byId };
 }
 
 /** The data with records in place of columns: {order: the kind of each record, kinds: the keys and columns of each}. */
@@ -60,8 +73,6 @@ export function prepare(data) {
     }
   }
   data.models = data.models.map((model) => prepareModel(model, data));
-  data.byId = new Map(data.models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
-  data.models.forEach((model) => data.byId.set(model.id, model));
   return data;
 }
 
@@ -71,7 +82,7 @@ function find(positions, expressions) {
   return positions && Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, find(at, expressions)]));
 }
 
-function prepareModel(model, { structures, drawings }) {
+function prepareModel(model, { structures, drawings, words }) {
   const variants = [
     { label: "as published", changes: {}, structure: model.structure, values: model.values },
     ...model.variants,
@@ -81,7 +92,7 @@ function prepareModel(model, { structures, drawings }) {
     variants,
     structure: variants[0].structure,
     values: variants[0].values,
-    drawing: model.drawing === null ? null : drawings[model.drawing],
+    drawing: model.drawing === null ? null : { ...drawings[model.drawing], words },
     total: evaluate(model.total, {}),
     reference_total: evaluate(model.reference_total, {}),
     active: evaluate(model.active, {}),

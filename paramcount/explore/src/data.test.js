@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { decodeBase85, readRecords } from "./data.js";
+import { decodeBase85, merge, readRecords } from "./data.js";
 
 test("base85 is decoded as Python encodes it, whatever the length of the last group", () => {
   // base64.b85encode of "", "a", "ab", "abc", "abcd", "abcde" and four bytes of 255
@@ -21,4 +21,10 @@ test("records are read from the columns of their kind, in their order", () => {
   const kinds = [{ keys: ["a", "b"], columns: [[1, 4], [2, 5]] }, { keys: ["a"], columns: [[3]] }];
   const found = readRecords({ models: { order: [0, 1, 0], kinds }, version: "1", gpus: [] });
   assert.deepEqual(found, { models: [{ a: 1, b: 2 }, { a: 3 }, { a: 4, b: 5 }], version: "1", gpus: [] });
+});
+
+test("the models of several elements are found by their ids, which aliases do not hide", () => {
+  const [first, second] = [{ id: "a", aliases: ["b"] }, { id: "b", aliases: [] }];
+  const data = merge([{ gpus: [1], models: [first] }, { gpus: [2], models: [second] }]);
+  assert.deepEqual([data.gpus, data.models, data.byId.get("b")], [[1], [first, second], second]);
 });

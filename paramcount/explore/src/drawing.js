@@ -7,7 +7,7 @@ const BROKEN_COLS = 4;
 const UNKNOWN = 8;
 
 /** The shapes of a drawing, with their positions in pixels. */
-export function readDrawing(drawing, words, roles) {
+export function readDrawing({ words, ...drawing }, roles) {
   return {
     boxes: place(drawing.boxes).map(([x, y, width, height, kind, cards = 1, depth = 0]) => ({
       x, y, width, height, cards, depth,

@@ -12,7 +12,7 @@ const DRAWING = {
 };
 
 test("positions are the sums of the ways to them", () => {
-  const { boxes, lines, texts, places } = readDrawing(DRAWING, ["queries", "[1, 768]", "+"], ["shape", "name"]);
+  const { boxes, lines, texts, places } = readDrawing({ ...DRAWING, words: ["queries", "[1, 768]", "+"] }, ["shape", "name"]);
   assert.deepEqual(boxes.map(({ x, y }) => [x, y]), [[10, 20], [15, 15]]);
   assert.deepEqual(lines, [{ hasHead: true, path: "M1 2L4 2" }, { hasHead: false, path: "M0 7L0 12" }]);
   assert.deepEqual(texts, [{ x: 7, y: 8, role: "name", text: "queries" }, { x: 8, y: 9, role: "shape", text: "[1, 768]" }]);
@@ -20,7 +20,7 @@ test("positions are the sums of the ways to them", () => {
 });
 
 test("a box knows what it is and where it is cut off", () => {
-  const [data, weight] = readDrawing(DRAWING, [], []).boxes;
+  const [data, weight] = readDrawing({ ...DRAWING, words: [] }, []).boxes;
   assert.deepEqual([data.isData, data.isUnknown, data.gap], [true, false, ""]);
   assert.deepEqual([weight.isData, weight.gap], [false, "M19 12v14"]);
 });

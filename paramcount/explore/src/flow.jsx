@@ -24,7 +24,7 @@ export function Flow({ data, model, context }) {
 function Drawing({ data, model, steps, chosen, choose }) {
   const [isFitted, fit] = useState(false);
   const sheet = useRef(null);
-  const { boxes, lines, texts, signs, frames, places } = useMemo(() => readDrawing(model.drawing, data.words, data.roles), [model]);
+  const { boxes, lines, texts, signs, frames, places } = useMemo(() => readDrawing(model.drawing, data.roles), [model]);
   const isFirst = useRef(true);
   useEffect(() => {
     if (!isFirst.current) sheet.current.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -84,7 +84,7 @@ function Place({ place: { x, y, width, height, steps: [first, ...others] }, step
 }
 
 function Details({ data, model, step, steps, choose }) {
-  const sentence = data.words[model.drawing?.sentences[step.i]];
+  const sentence = model.drawing?.words[model.drawing.sentences[step.i]];
   const isUsed = ({ scopes }) => scopes.every(({ copies }) => copies > 0n); // a model may have no layers of some kind
   const [before, after] = [steps.slice(0, step.i).findLast(isUsed), steps.slice(step.i + 1).find(isUsed)];
   const layers = step.scopes.filter(({ axis }) => axis === "layer");

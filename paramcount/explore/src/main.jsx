@@ -51,14 +51,14 @@ function App({ data }) {
         <Page key={state.view} data={data} state={state} go={go} />
       </main>
       <footer>
-        paramcount {data.version}. Exact counts of {data.models.length.toLocaleString("en")} models, matching the reference
+        {document.querySelector("meta[name=generator]").content}. Exact counts of {data.models.length.toLocaleString("en")} models, matching the reference
         implementation.
       </footer>
     </>
   );
 }
 
-readData(document.getElementById("data")).then((data) => {
+readData(document.querySelectorAll("script[type='application/octet-stream']")).then((data) => {
   window.paramcount = { data, ...counting, ...copies, ...memory }; // for the console
   render(<App data={data} />, document.getElementById("app"));
 });
