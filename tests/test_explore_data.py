@@ -66,10 +66,9 @@ def settle_part(position: int, data: dict[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = data["parts"][position]
     packings = data["packings"]
     packed = {"packings": find(part["packings"], packings)} if part.get("packings") else {}
-    shared = (
-        {"shared": [part["shared"][0], packings[part["shared"][1]], *part["shared"][2:]]} if part.get("shared") else {}
-    )
-    return part | packed | shared
+    if shared := part.get("shared"):  # ["apply", function, …]
+        packed["shared"] = [shared[0], packings[shared[1]], *shared[2:]]
+    return part | packed
 
 
 def find(positions: Any, values: Sequence[Any]) -> Any:
