@@ -45,7 +45,7 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
     """{class of the reference: its model type}, without those that several model types have.
 
     A class is the one that it is the `reference` of, a whole rather than a part; a class of a library comes before the
-    same name in a publisher's own code.
+    same name in a publisher's own code, and a type that releases state before one that is found by its keys.
     """
     from paramcount.architectures import split_name
 
@@ -58,6 +58,8 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
         for own, name, cls in part:
             for other in (own, *cls.equivalent_classes):
                 claims.setdefault(other, set()).add(split_name(name)[0])
+        unstated = {name for _, name, cls in part if "released_as" in vars(cls)}
+        claims = {cls: types - unstated or types for cls, types in claims.items()}
         found |= {cls: next(iter(types)) for cls, types in claims.items() if len(types) == 1}
         wholes_first = sorted(part, key=lambda row: vars(row[2]).get("sections") is None)
         shared = {

@@ -24,11 +24,7 @@ def kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
 
 
 def not_another_glm(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    """Rejects configs of other modeling code with this model type (GLM-4V) and those with a trained prefix."""
-    if "vision_config" in js:
-        raise ParamcountError(
-            "belongs to another model with this model_type", where="vision_config", expected="ChatGLM or GLM-4-9B"
-        )
+    """Rejects configs with a trained prefix, and of ChatGLM-6B those with other positions."""
     if js.get("pre_seq_len") is not None:
         raise ParamcountError("enables prefix tuning, which is not supported", where="pre_seq_len", expected="null")
     if c["first"] and not sizes.flag(js, "position_encoding_2d", True):

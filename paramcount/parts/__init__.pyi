@@ -149,6 +149,9 @@ from paramcount.parts.encoders import LikeRoberta as LikeRoberta
 from paramcount.parts.encoders import NarrowEncoder as NarrowEncoder
 from paramcount.parts.encoders import OffsetEncoder as OffsetEncoder
 from paramcount.parts.encoders import Encoder as Encoder
+from paramcount.parts import eva2_clip as eva2_clip
+from paramcount.parts.eva2_clip import Eva2Clip as Eva2Clip
+from paramcount.parts.eva2_clip import join_squares as join_squares
 from paramcount.parts import fastvit as fastvit
 from paramcount.parts.fastvit import MIXERS as MIXERS
 from paramcount.parts.fastvit import LISTS as LISTS

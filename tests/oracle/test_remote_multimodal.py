@@ -45,7 +45,23 @@ MADE = {
     "Qwen-VL and Qwen-Audio": ({**SMALL, "visual": VISUAL, "audio": AUDIO}, QWEN),
 }
 JANUS = ("remote_janus", "make_janus")
+GLM = {
+    "model_type": "chatglm", "architectures": ["ChatGLMModel"], "hidden_size": 256, "ffn_hidden_size": 88,
+    "num_attention_heads": 4, "kv_channels": 32, "multi_query_attention": True, "multi_query_group_num": 2,
+    "num_layers": 2, "padded_vocab_size": 96, "add_qkv_bias": True, "add_bias_linear": False,
+}  # fmt: skip
+EVA = {
+    "hidden_size": 40, "num_hidden_layers": 3, "num_heads": 4, "intermediate_size": 72, "in_channels": 3,
+    "patch_size": 7, "num_positions": 65, "hidden_act": "gelu", "layer_norm_eps": 1e-6, "image_size": 56,
+    "dropout_prob": 0.0, "scaling_factor": 8,
+}  # fmt: skip
+MADE["GLM-4V, small"] = ({**GLM, "vision_config": EVA}, ("remote_glm4v", "make_glm4v"))
+COGVLM = {
+    **SMALL, "model_type": "cogvlm", "num_attention_heads": 4, "num_multi_query_heads": 2, "rms_norm_eps": 1e-5,
+}  # fmt: skip
+MADE["CogVLM2, small"] = ({**COGVLM, "vision_config": EVA}, ("remote_glm4v", "make_cogvlm"))
 CODES = {
+    "cogvlm2-llama3-chat-19B": ("remote_glm4v", "make_cogvlm"),
     "DeepSeek-OCR": ("remote_multimodal", "make_ocr"),
     "DeepSeek-OCR-2": ("remote_multimodal", "make_ocr2"),
     "Janus-Pro-7B": JANUS,
