@@ -633,6 +633,8 @@ from paramcount.flow.operations.structure import sum_of_layers as sum_of_layers
 from paramcount.flow.operations.structure import hidden_states as hidden_states
 from paramcount.flow.operations.symmetric_alibi import SymmetricAlibi as SymmetricAlibi
 from paramcount.flow.operations.symmetric_alibi import symmetric_alibi as symmetric_alibi
+from paramcount.flow.operations.task_updates import TaskUpdate as TaskUpdate
+from paramcount.flow.operations.task_updates import update_by_task as update_by_task
 from paramcount.flow import positions as positions
 from paramcount.flow.positions import count_positions as count_positions
 from paramcount.flow import reach as reach

@@ -1,8 +1,9 @@
 """Encoders that only their authors publish: what their code computes, in plain PyTorch.
 
 The authors' code is not run. Names and order are those of modeling_bert.py of jinaai/jina-bert-implementation and
-jinaai/jina-bert-v2-qk-post-norm, of modeling.py of Alibaba-NLP/new-impl and of modeling_hf_nomic_bert.py of
-nomic-ai/nomic-bert-2048 and nomic-ai/nomic-embed-text-v2-moe.
+jinaai/jina-bert-v2-qk-post-norm, of modeling.py of Alibaba-NLP/new-impl, of modeling_hf_nomic_bert.py of
+nomic-ai/nomic-bert-2048 and nomic-ai/nomic-embed-text-v2-moe, and of modeling_lora.py of
+jinaai/xlm-roberta-flash-implementation.
 """
 
 # mypy: disable-error-code="misc, no-any-return"
@@ -143,6 +144,58 @@ class NomicLayer(nn.Module):
         return self.norm2(self.run_mlp(x) + x)
 
 
+class Factors(nn.Module):
+    """Of the updates of all tasks, which nothing reads without a task."""
+
+    def __init__(self, first: tuple[int, ...], second: tuple[int, ...]) -> None:
+        super().__init__()
+        self.lora_A, self.lora_B = nn.Parameter(torch.zeros(first)), nn.Parameter(torch.zeros(second))
+
+
+def add_updates(module: nn.Module, n_tasks: int, rank: int) -> None:
+    """What a parametrization of the weight of each matrix and table leaves behind."""
+    for inner in [one for one in module.modules() if isinstance(one, nn.Linear | nn.Embedding)]:
+        matrix = inner._parameters.pop("weight")
+        rows, columns = matrix.shape
+        factors = ((rank, columns), (rows, rank))
+        if isinstance(inner, nn.Embedding):
+            factors = ((rows, rank), (rank, columns))
+        weight = make_modules(**{"0": Factors((n_tasks, *factors[0]), (n_tasks, *factors[1]))})
+        weight.original = matrix
+        inner.parametrizations = make_modules(weight=weight)
+        object.__setattr__(inner, "weight", matrix)  # what is computed with, under no name of its own
+
+
+class FlashLayer(nn.Module):
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, self.c = c.hidden_size, c
+        self.mixer = make_modules(Wqkv=nn.Linear(d, 3 * d), out_proj=nn.Linear(d, d))
+        self.mlp = make_modules(fc1=nn.Linear(d, c.intermediate_size), fc2=nn.Linear(c.intermediate_size, d))
+        self.norm1, self.norm2 = Norm(c), Norm(c)
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads, base = self.c.num_attention_heads, self.c.rotary_emb_base
+        q, k, v = self.mixer.Wqkv(x).chunk(3, -1)
+        a = attend(rotate(q, heads, base), rotate(k, heads, base), v, heads)
+        x = self.norm1(x + self.mixer.out_proj(a))
+        return self.norm2(x + self.mlp.fc2(F.gelu(self.mlp.fc1(x))))
+
+
+class Flash(nn.Module):
+    base_model_prefix = "-"
+
+    def __init__(self, c: Any) -> None:
+        super().__init__()
+        self.roberta = Body(c, FlashLayer, layers="layers", norm="emb_ln", pooled=True)
+        self.n_tasks = len(getattr(c, "lora_adaptations", ()))
+        if self.n_tasks:
+            add_updates(self.roberta, self.n_tasks, c.lora_rank)
+
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> dict[str, Tensor]:
+        return {"logits": self.roberta(input_ids, token_type_ids)[None]}
+
+
 class Body(nn.Module):
     """Tables, their norm, layers, and a pooler for some classes."""
 
@@ -265,7 +318,7 @@ def build(document: dict[str, Any]) -> nn.Module:
     return BUILDERS[document["model_type"]](SimpleNamespace(**document)).eval()
 
 
-BUILDERS = {"bert": build_jina, "new": build_new, "nomic_bert": build_nomic}
+BUILDERS = {"xlm-roberta": Flash, "bert": build_jina, "new": build_new, "nomic_bert": build_nomic}
 SIZES = {
     "vocab_size": 96, "hidden_size": 36, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 44,
     "max_position_embeddings": 64, "type_vocab_size": 3, "layer_norm_eps": 0.01, "pad_token_id": 0,
@@ -291,6 +344,14 @@ BIASED = {
     "type_vocab_size": 0,
 }  # fmt: skip
 EXPERTS = {**BIASED, "moe_every_n_layers": 2, "num_experts": 6, "moe_top_k": 2, "n_layer": 4}
+FLASH = {
+    **SIZES, "model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"], "position_embedding_type": "rotary",
+    "rotary_emb_base": 300.0, "pad_token_id": 1, "auto_map": {"AutoModel": "x/xlm-roberta-flash-implementation--m.M"},
+}  # fmt: skip
+UPDATED = {
+    **FLASH, "lora_adaptations": ["search", "sort"], "lora_rank": 5,
+    "auto_map": {"AutoModel": "jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA"},
+}  # fmt: skip
 # {model type, what is special: config.json}
 MODELS: dict[str, dict[str, Any]] = {
     "jina_bert": JINA,
@@ -304,6 +365,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "hf_nomic_bert, gated by GELU": {**NOMIC, "activation_function": "geglu"},
     "hf_nomic_bert, biased": {**NOMIC, **BIASED},
     "hf_nomic_bert, experts": {**NOMIC, **EXPERTS},
+    "xlm_roberta_flash": FLASH,
+    "xlm_roberta_flash, updated": UPDATED,
 }
 HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
 HEADED: dict[str, dict[str, Any]] = {
