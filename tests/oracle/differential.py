@@ -33,7 +33,7 @@ from paramcount.huggingface.multimodal import get_encoder_config
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.sizes.fields import get_info
 from tests.model_types import MODEL_TYPES
-from tests.oracle import flaws
+from tests.oracle import flaws, sounds
 
 Choose = Callable[[Sequence[Any]], Any]
 Named = dict[str, tuple[int, ...]]
@@ -713,6 +713,8 @@ def main(names: list[str], examples: int, *, disturbed: bool = False) -> None:
         for text in wrong[:4]:
             print("   ", text)
 
+
+sounds.listen(globals(), "find_table", "run_tokens")
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]

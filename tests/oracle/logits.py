@@ -27,7 +27,7 @@ from paramcount.flow.positions import count_positions
 from paramcount.parts.conformer import SpeechEncoder
 from paramcount.parts.whisper_encoder import WhisperStacks
 from paramcount.zoo import Model
-from tests.oracle import flaws, images, passes, remote
+from tests.oracle import flaws, images, passes, remote, sounds
 from tests.oracle.renamed import STAND_INS, StandIn, rename_weights
 
 TOLERANCE = 2e-4  # relative to the largest logit
@@ -367,6 +367,8 @@ def compare(name: str) -> Difference:
             return compare_logits(STAND_INS[name].document, STAND_INS[name].cls, STAND_INS[name])
         return compare_logits(passes.make_document(name), passes.find_class(name))
 
+
+sounds.listen(globals(), "expect_logits")
 
 if __name__ == "__main__":
     for word in sys.argv[1:]:

@@ -13,7 +13,7 @@ from paramcount.tracing.shapes import TraceOptions
 from paramcount.tracing.trace import Trace
 from tests import cases, model_types
 from tests.model_types import MODEL_TYPES
-from tests.oracle import differential, images
+from tests.oracle import differential, images, sounds
 from tests.oracle.modules import Cached, Call, list_cached, watch_experts, watch_modules
 
 TOKENS, SOURCE, TEXTS, PAST = 6, 7, 2, 9
@@ -231,3 +231,6 @@ def make_token_ids(n: int, texts: int) -> Any:
     import torch
 
     return (7 * torch.arange(n * texts).reshape(texts, n)) % 89 + 3
+
+
+sounds.listen(globals(), "make_document")
