@@ -274,6 +274,10 @@ MEANINGS = {
     "n_clusters": "number of clusters of frames",
     "d_compared": "dimension in which states and codes are compared",
     "n_position_layers": "number of convolutions that make positions",
+    "d_prenet": "hidden size of the layers before the decoder",
+    "d_postnet": "channels of the convolutions behind the decoder",
+    "d_postnet_conv": "kernel size of the convolutions behind the decoder",
+    "n_reduced": "number of mel frames per decoder state",
     "n_squeezed": "number of frames that the layers read as one",
 }
 

@@ -433,6 +433,15 @@ from paramcount.parts.speech_dit import NEARBY as NEARBY
 from paramcount.parts.speech_dit import kinds_by_reach as kinds_by_reach
 from paramcount.parts.speech_dit import SpeechDiT as SpeechDiT
 from paramcount.parts.speech_dit import read_codes as read_codes
+from paramcount.parts import speecht5 as speecht5
+from paramcount.parts.speecht5 import POSITIONS as POSITIONS
+from paramcount.parts.speecht5 import find_first_frame as find_first_frame
+from paramcount.parts.speecht5 import SpeechT5Stacks as SpeechT5Stacks
+from paramcount.parts.speecht5 import add_scaled_positions as add_scaled_positions
+from paramcount.parts.speecht5 import ReadsText as ReadsText
+from paramcount.parts.speecht5 import HearsSound as HearsSound
+from paramcount.parts.speecht5 import SpeaksMels as SpeaksMels
+from paramcount.parts.speecht5 import scale_tokens as scale_tokens
 from paramcount.parts import stacked as stacked
 from paramcount.parts.stacked import PACKED as PACKED
 from paramcount.parts.stacked import packed_mlp as packed_mlp

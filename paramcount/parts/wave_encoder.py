@@ -308,9 +308,9 @@ def recognise_speaker(c: Any, x: Data) -> Data:
     return ops.bundle(h, ops.similarities(h, "objective.weight", c.n_labels))
 
 
-SOUND_CLASS = parts.TaskHead(classify_sound, parts.LABELS | PROJECTED, (without_adapter,))
-FRAME_CLASS = parts.TaskHead(classify_frames, parts.LABELS | WEIGHTED, (without_adapter,))
-SPEAKER = parts.TaskHead(recognise_speaker, parts.LABELS | SPEAKERS, (one_of_each_per_step,))
+SOUND_CLASS = parts.TaskHead(classify_sound, parts.tasks.labels() | PROJECTED, (without_adapter,))
+FRAME_CLASS = parts.TaskHead(classify_frames, parts.tasks.labels() | WEIGHTED, (without_adapter,))
+SPEAKER = parts.TaskHead(recognise_speaker, parts.tasks.labels() | SPEAKERS, (one_of_each_per_step,))
 SOUND = {"ForSequenceClassification": SOUND_CLASS}
 SOUND_HEADS = SOUND | {"ForAudioFrameClassification": FRAME_CLASS, "ForXVector": SPEAKER}
 

@@ -11,12 +11,13 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
+TOKENS = 13
 FRAMES = 60  # that the layers of a model get, more than the kernels of the small configs reach
 SAMPLES, MELS = "samples", "log-mel frames"
 # {model type: what its encoder reads}
 READS = {
     "data2vec-audio": SAMPLES, "hubert": SAMPLES, "sew": SAMPLES, "unispeech": SAMPLES, "unispeech-sat": SAMPLES,
-    "wav2vec2": SAMPLES, "wavlm": SAMPLES,
+    "wav2vec2": SAMPLES, "wavlm": SAMPLES, "speecht5": SAMPLES,
 }  # fmt: skip
 
 
@@ -32,19 +33,46 @@ def count_samples(config: Any, n: int) -> int:
 
 
 def make_sound(model: Any, n: int = FRAMES) -> dict[str, Any]:
-    """Random samples that become n frames."""
+    """A random sound that becomes n frames, and what else the class reads."""
     import torch
 
+    config, cls = model.config, type(model).__name__
+    given = {}
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        return {model.main_input_name: torch.randn(1, count_samples(model.config, n))}
+        if model.main_input_name == "input_values" or cls.startswith("SpeechT5ForSpeech"):
+            given["input_values"] = torch.randn(1, count_samples(config, n))
+        if cls == "SpeechT5ForTextToSpeech":
+            given = {"input_ids": torch.randint(2, config.vocab_size, (1, TOKENS))}
+        if cls == "SpeechT5ForSpeechToText":
+            given["decoder_input_ids"] = torch.randint(2, config.vocab_size, (1, TOKENS))
+        if cls.startswith("SpeechT5") and cls.endswith("ToSpeech"):
+            given["decoder_input_values"] = torch.randn(1, n, config.num_mel_bins)
+            given["speaker_embeddings"] = torch.randn(1, config.speaker_embedding_dim)
+    return given
 
 
-def find_no_table() -> Any:
-    """In the place of a token embedding: a kernel, as that of a vision encoder."""
+# {argument of the reference: input of the flow}
+INPUTS = {
+    "input_values": "samples", "input_ids": "tokens", "decoder_input_ids": "tokens",
+    "decoder_input_values": "mel_frames", "speaker_embeddings": "speaker",
+}  # fmt: skip
+
+
+def name_inputs(given: dict[str, Any]) -> dict[str, Any]:
+    """The same as inputs of the flow."""
+    found = {INPUTS[key]: value[0].numpy() for key, value in given.items()}
+    if "samples" in found:
+        found["samples"] = found["samples"][:, None]
+    return found | ({"speaker": found["speaker"][None]} if "speaker" in found else {})
+
+
+def find_any_table(model: Any) -> Any:
+    """The token embedding of a part that reads text; without one a kernel, as that of a vision encoder."""
     import torch
 
-    return SimpleNamespace(weight=torch.empty(1, 1, 1))
+    tables = (module for name, module in model.named_modules() if name.endswith("prenet.embed_tokens"))
+    return next(tables, SimpleNamespace(weight=torch.empty(1, 1, 1)))
 
 
 def run_sound(model: Any, dead: Collection[str]) -> Exception | None:
@@ -69,7 +97,7 @@ def run_sound(model: Any, dead: Collection[str]) -> Exception | None:
 def with_sounds(find_table: Any, module: dict[str, Any]) -> Any:
     @wraps(find_table)
     def find(model: Any) -> Any:
-        return find_no_table() if reads_sound(model) else find_table(model)
+        return find_any_table(model) if reads_sound(model) else find_table(model)
 
     return find
 
@@ -94,7 +122,7 @@ def make_documents(make_document: Any, module: dict[str, Any]) -> Any:
 
     @wraps(make_document)
     def make(name: str) -> dict[str, Any]:
-        if name not in READS:
+        if name.partition(".")[0] not in READS or name in module["CONFIGS"]:
             found: dict[str, Any] = make_document(name)
             return found
         known = [case["config"] for case in module["cases"].load_cases()[name] if "refused" not in case]
@@ -108,7 +136,8 @@ def expect_of_sounds(expect_logits: Any, module: dict[str, Any]) -> Any:
     def expect(model: Any, document: dict[str, Any], cls_name: str, sizes: Any) -> Any:
         if document["model_type"] not in READS:
             return expect_logits(model, document, cls_name, sizes)
-        return module["Expected"]([0] * FRAMES, *hear(model, make_sound(model)), None)
+        inputs, found = hear(model, make_sound(model))
+        return module["Expected"](list(inputs.pop("tokens", [0] * FRAMES)), inputs, found, None)
 
     return expect
 
@@ -117,15 +146,18 @@ def hear(model: Any, given: dict[str, Any], **options: Any) -> tuple[dict[str, A
     """(inputs of the flow, the reference's output) of a sound."""
     import torch
 
+    for module in model.modules():
+        if hasattr(module, "_consistent_dropout"):  # which is at random when the model is evaluated, too
+            module._consistent_dropout = lambda x, p: x
     with torch.no_grad():
         output = model(**given, **options)
-    found = output["logits" if "logits" in output else "last_hidden_state"][0].float().numpy()
-    (sound,) = given.values()
-    inputs = {"samples": sound[0][:, None].numpy()}
-    if hasattr(model.base_model, "masked_spec_embed"):
+    names = ("projected_states", "logits", "spectrogram", "last_hidden_state")
+    found = next(output[key] for key in names if key in output)
+    inputs = name_inputs(given)
+    if any(name.endswith("masked_spec_embed") for name, _ in model.named_parameters()):
         masked = options.get("mask_time_indices", torch.zeros(1, FRAMES, dtype=torch.bool))
         inputs["masked_frames"] = masked[0].long().numpy()
-    return inputs, found
+    return inputs, found[0].float().numpy()
 
 
 REPLACED = {

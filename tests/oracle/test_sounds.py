@@ -22,10 +22,12 @@ HEADS = {
     "xvector_output_dim": 13, "num_codevector_groups": 2, "num_codevectors_per_group": 5, "codevector_dim": 12,
     "proj_codevector_dim": 10, "num_ctc_classes": 8, "num_clusters": 4, "add_adapter": False, "mask_time_prob": 0.1,
 }  # fmt: skip
-TYPES = sorted(sounds.READS.keys() & MODEL_TYPES.keys())
+TYPES = sorted(name for name in sounds.READS.keys() & MODEL_TYPES.keys() if get_base_class(architecture(name)))
 NAMES = [(name, cls) for name in TYPES for cls in sorted(list_task_heads(name))]
 # What comes out besides logits: the other value of a head that gives two.
 SECOND = {"projected_states": "projected_quantized_states"}
+
+UNREAD = ("UniSpeechForPreTraining",)  # the reference computes scores of states and codes at random, and drops them
 
 
 def is_close(found: Any, expected: Any) -> bool:
@@ -46,9 +48,10 @@ def test_a_head_on_a_sound_gives_the_references_scores(name: str, cls: str) -> N
         output = model(**given)
     inputs, _ = sounds.hear(model.base_model, given)
     first = next(key for key in ("logits", *SECOND) if key in output)
-    assert is_close(compute(flow, sizes, model, inputs), output[first][0].numpy())
+    if cls not in UNREAD:
+        assert is_close(compute(flow, sizes, model, inputs), output[first][0].numpy())
     if first in SECOND:
-        second = ops.second_value(flow, sizes.d_compared, "frames")
+        second = ops.second_value(flow, 0, "frames")
         assert is_close(compute(second, sizes, model, inputs), output[SECOND[first]][0].numpy())
 
 

@@ -30,7 +30,7 @@ def normalise_kernel_by_place(x: Data) -> Data:
 
 
 def convolve_strides(x: Data, name: str, group: Size, width: Size, stride: int, padding: Zeros) -> Data:
-    """Each group of so many channels over `width` frames, and the next ones `stride` away: [n, d] to [n / stride, d]."""
+    """Each group of so many channels over `width` frames, the next ones `stride` away: [n, d] to [n / stride, d]."""
     found = convolve_frames(x, name, x.shape[-1], width, stride=stride, padding=padding)
     kernel, bias = (weight._replace(component="position") for weight in found.weights)
     kernel = kernel._replace(shape=(x.shape[-1], group, width))
