@@ -24,6 +24,7 @@ class WavLM(parts.Adapted, parts.PreOrPostNorm):
     task_head_prefix = "WavLM"
     task_heads = parts.SOUND_HEADS
     prefix = "wavlm."
+    linear_subclasses = ("gru_rel_pos_linear.weight",)
     linear_routers = (*parts.WaveEncoder.linear_routers, "gru_rel_pos_linear.weight")
     unused_keys = (*parts.HEAD_KEYS, "num_ctc_classes")
     conditions = (*parts.PreOrPostNorm.conditions, has_buckets)
