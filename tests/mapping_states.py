@@ -1,5 +1,5 @@
-"""Every model type of six mappings of transformers 5.23.0 and what paramcount makes of its class, as tests/data/types
-states it.
+"""Every model type of the mappings of language, speech and audio of transformers 5.23.0, and what paramcount makes of
+its class, as tests/data/types states it.
 
 `python -m tests.mapping_states` works out the states again from what is supported; tests/oracle/test_mappings.py holds
 the rows against transformers.
@@ -69,7 +69,7 @@ def summarise_mappings(rows: list[Row]) -> str:
     whole = {row.model_type for row in rows if row.state in (EXACT, UNREACHABLE)} & known
     return (
         f"Of the {len(mapped)} model types that transformers maps to a causal, sequence-to-sequence, masked, "
-        f"image-text-to-text, multimodal or pre-training class, paramcount counts {len(whole)} in full; "
+        f"image-text-to-text, multimodal, pre-training, speech or audio class, paramcount counts {len(whole)} in full; "
         f"the other {len(mapped - whole)} are not supported yet. tests/data/types has a row for each class. "
         f"paramcount also counts {len(known - mapped)} model types that these mappings lack: models with their own "
         "modeling code, and the language models of multimodal models."

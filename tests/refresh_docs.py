@@ -7,7 +7,7 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
   N lines, `| tail -N` the last);
 - a ```python block that begins with >>>: a doctest;
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
-  file of the repository (`from TEXT` starts at that text), "model types" for the summary of the six mappings,
+  file of the repository (`from TEXT` starts at that text), "model types" for the summary of the mappings,
   "gpus" for a table of paramcount/costs/gpus.yaml, "weight formats" for what can be done with each, "recommended
   GPUs" for what publishers recommend next to `plan`, or "logged figures" for those of engines' logs that are met.
 

@@ -1,4 +1,4 @@
-"""What paramcount makes of every model type of transformers' six mappings is what its file says, and the README states
+"""What paramcount makes of every model type of transformers' mappings is what its file says, and the README states
 the sums.
 """
 

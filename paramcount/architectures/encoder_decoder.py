@@ -1,4 +1,4 @@
-"""Encoder-decoder pairs: an encoder of the BERT kind, or of images, and a decoder that attends to its output."""
+"""Encoder-decoder pairs: an encoder of the BERT kind, of images or of sounds, and a decoder that attends to its output."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -14,6 +14,13 @@ def is_projected(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
     """Whether a matrix brings the encoder's output to the decoder's size."""
     width = (js.get("decoder") or {}).get("cross_attention_hidden_size")
     return width is None and c["encoder"].d_model != c["decoder"].d_model
+
+
+def is_heard_projected(js: sizes.ConfigJson, c: sizes.FieldValues) -> bool:
+    """The same of sounds, by the size that an adapter would give, whether there is one or not."""
+    width, encoder = (js.get("decoder") or {}).get("cross_attention_hidden_size"), c["encoder"]
+    stated = (js.get("encoder") or {}).get("output_hidden_size", encoder.d_model)  # of any type, if it is there
+    return bool(width is None and getattr(encoder, "d_adapted", stated) != c["decoder"].d_model)
 
 
 def width_is_encoders(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
@@ -41,6 +48,11 @@ def is_decoder(part: type[sizes.Sizes]) -> bool:
 def is_image_encoder(part: type[sizes.Sizes]) -> bool:
     """Whether the part is a vision encoder whose keys need no section around them."""
     return issubclass(part, (parts.ViT, parts.Swin))
+
+
+def is_sound_encoder(part: type[sizes.Sizes]) -> bool:
+    """Whether the part is an encoder of samples that can do without a decoder."""
+    return issubclass(part, parts.WaveEncoder) and part.reference.endswith("ForCTC")
 
 
 DECODER = sizes.NamedPart(
@@ -88,6 +100,11 @@ class EncoderDecoder(parts.Headed):
     def project(c: Any, x: Data) -> Data:
         return ops.linear(x, "enc_to_dec_proj", "other", c.decoder.d_model, bias=True)
 
+    def width(c: Any) -> int:
+        """Of what the encoder gives."""
+        n: int = c.encoder.d_model
+        return n
+
     def unreachable(c: Any, tokens: Data) -> tuple[ops.Unreachable, ...]:
         moved = (getattr(c.encoder, "prefix", ""), "encoder.")
 
@@ -123,7 +140,7 @@ class EncoderDecoder(parts.Headed):
         for key, field in {"is_decoder": "is_decoder", "add_cross_attention": "cross_attention"}.items():
             if not getattr(decoder, field, True):
                 raise ParamcountError("= false is not supported", where=f"decoder.{key}", expected="true")
-        if not c.projected and encoder.d_model != getattr(decoder, "d_memory", decoder.d_model):
+        if not c.projected and c.width() != getattr(decoder, "d_memory", decoder.d_model):
             raise ParamcountError(
                 "is set, but the sizes of encoder and decoder differ",
                 where="decoder.cross_attention_hidden_size",
@@ -153,3 +170,33 @@ class VisionEncoderDecoder(EncoderDecoder):
 
         image = ops.block(c.encoder.image(), "encoder.", see, reads=masks, part="vision")
         return ops.block(image, "", c.project, part="projector") if c.projected else image
+
+
+class SpeechEncoderDecoder(EncoderDecoder):
+    """Source: arXiv:2104.06678, section 3; modeling_speech_encoder_decoder.py of the reference."""
+
+    reference = "SpeechEncoderDecoderModel"
+    model_types = ("speech-encoder-decoder",)
+    named_parts: ClassVar[Mapping[str, sizes.NamedPart]] = {
+        "encoder": sizes.NamedPart({"model_type": "wav2vec2", "architectures": ["Wav2Vec2Model"]}, is_sound_encoder),
+        "decoder": DECODER,
+    }
+
+    projected: sizes.Flag = sizes.derived(is_heard_projected)
+
+    def source(c: Any) -> Data:
+        """The sound in vectors of the decoder's size."""
+        samples = ops.given("samples", "frames", 1)
+        x = ops.block(samples, "encoder.", c.encoder.encode, reads=c.encoder.list_masks(), part="encoder")
+        return ops.block(x, "", c.project, part="encoder") if c.projected else x
+
+    def width(c: Any) -> int:
+        encoder = c.encoder
+        n: int = encoder.d_adapted if getattr(encoder, "has_adapter", False) else encoder.d_model
+        return n
+
+    def check(c: Any) -> None:
+        super().check()
+        if c.projected and c.width() != c.encoder.d_model:
+            found, expected = f"= {c.width()}", f"{c.encoder.d_model}, which the projection reads"
+            raise ParamcountError(found, where="encoder.output_hidden_size", expected=expected)

@@ -278,6 +278,7 @@ MEANINGS = {
     "d_postnet": "channels of the convolutions behind the decoder",
     "d_postnet_conv": "kernel size of the convolutions behind the decoder",
     "n_reduced": "number of mel frames per decoder state",
+    "d_fused": "hidden channels where a part of a sound is mixed into the whole",
     "n_squeezed": "number of frames that the layers read as one",
 }
 

@@ -1,4 +1,4 @@
-"""The rows of six mappings as transformers has them.
+"""The rows of the mappings of language, speech and audio as transformers has them.
 
 `python -m tests.oracle.mappings` writes them anew.
 """
@@ -29,6 +29,13 @@ MAPPINGS = {
     "image-text-to-text": "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES",
     "multimodal": "MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES",
     "pretraining": "MODEL_FOR_PRETRAINING_MAPPING_NAMES",
+    "ctc": "MODEL_FOR_CTC_MAPPING_NAMES",
+    "speech-seq2seq": "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES",
+    "audio-classification": "MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES",
+    "audio-frame-classification": "MODEL_FOR_AUDIO_FRAME_CLASSIFICATION_MAPPING_NAMES",
+    "audio-x-vector": "MODEL_FOR_AUDIO_XVECTOR_MAPPING_NAMES",
+    "text-to-spectrogram": "MODEL_FOR_TEXT_TO_SPECTROGRAM_MAPPING_NAMES",
+    "text-to-waveform": "MODEL_FOR_TEXT_TO_WAVEFORM_MAPPING_NAMES",
 }
 
 

@@ -16,8 +16,9 @@ FRAMES = 60  # that the layers of a model get, more than the kernels of the smal
 SAMPLES, MELS = "samples", "log-mel frames"
 # {model type: what its encoder reads}
 READS = {
-    "data2vec-audio": SAMPLES, "hubert": SAMPLES, "sew": SAMPLES, "unispeech": SAMPLES, "unispeech-sat": SAMPLES,
-    "wav2vec2": SAMPLES, "wavlm": SAMPLES, "speecht5": SAMPLES,
+    "clap": MELS, "clap_audio_model": MELS, "data2vec-audio": SAMPLES, "hubert": SAMPLES, "sew": SAMPLES,
+    "speech-encoder-decoder": SAMPLES, "speecht5": SAMPLES, "unispeech": SAMPLES, "unispeech-sat": SAMPLES,
+    "wav2vec2": SAMPLES, "wavlm": SAMPLES,
 }  # fmt: skip
 
 
@@ -37,15 +38,22 @@ def make_sound(model: Any, n: int = FRAMES) -> dict[str, Any]:
     import torch
 
     config, cls = model.config, type(model).__name__
+    heard, text = getattr(config, "encoder", config), getattr(config, "decoder", config)
     given = {}
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        if model.main_input_name == "input_values" or cls.startswith("SpeechT5ForSpeech"):
-            given["input_values"] = torch.randn(1, count_samples(config, n))
+        if model.main_input_name == "input_values" or cls.startswith(("SpeechT5ForSpeech", "SpeechEnc")):
+            given["input_values"] = torch.randn(1, count_samples(heard, n))
+        if cls.startswith("Clap"):
+            audio = getattr(config, "audio_config", config)
+            given["input_features"] = torch.randn(1, 4 if audio.enable_fusion else 1, 20, audio.num_mel_bins)
+            given["is_longer"] = torch.ones(1, 1, dtype=torch.bool)
+        if cls == "ClapModel":
+            given["input_ids"] = torch.randint(2, config.text_config.vocab_size, (1, TOKENS))
         if cls == "SpeechT5ForTextToSpeech":
             given = {"input_ids": torch.randint(2, config.vocab_size, (1, TOKENS))}
-        if cls == "SpeechT5ForSpeechToText":
-            given["decoder_input_ids"] = torch.randint(2, config.vocab_size, (1, TOKENS))
+        if cls in ("SpeechT5ForSpeechToText", "SpeechEncoderDecoderModel"):
+            given["decoder_input_ids"] = torch.randint(2, text.vocab_size, (1, TOKENS))
         if cls.startswith("SpeechT5") and cls.endswith("ToSpeech"):
             given["decoder_input_values"] = torch.randn(1, n, config.num_mel_bins)
             given["speaker_embeddings"] = torch.randn(1, config.speaker_embedding_dim)
@@ -67,11 +75,14 @@ def name_inputs(given: dict[str, Any]) -> dict[str, Any]:
     return found | ({"speaker": found["speaker"][None]} if "speaker" in found else {})
 
 
+TABLES = ("prenet.embed_tokens", "embeddings.word_embeddings")
+
+
 def find_any_table(model: Any) -> Any:
     """The token embedding of a part that reads text; without one a kernel, as that of a vision encoder."""
     import torch
 
-    tables = (module for name, module in model.named_modules() if name.endswith("prenet.embed_tokens"))
+    tables = (module for name, module in model.named_modules() if name.endswith(TABLES))
     return next(tables, SimpleNamespace(weight=torch.empty(1, 1, 1)))
 
 
@@ -97,7 +108,8 @@ def run_sound(model: Any, dead: Collection[str]) -> Exception | None:
 def with_sounds(find_table: Any, module: dict[str, Any]) -> Any:
     @wraps(find_table)
     def find(model: Any) -> Any:
-        return find_any_table(model) if reads_sound(model) else find_table(model)
+        is_pair = model.config.model_type == "speech-encoder-decoder"
+        return find_any_table(model) if reads_sound(model) and not is_pair else find_table(model)
 
     return find
 
