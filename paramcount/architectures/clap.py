@@ -32,7 +32,7 @@ class ClapAudio(parts.Swin):
     Source: arXiv:2202.00874, section 2.1; ClapAudioModel of the reference.
     """
 
-    model_types: ClassVar[tuple[str, ...]] = ()
+    model_types = ()  # type: ignore[assignment]  # those of classes around it
     config_class = "ClapAudioConfig"
     section: ClassVar[str | None] = "audio_config"
     modules = {}
