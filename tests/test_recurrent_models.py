@@ -1,4 +1,4 @@
-"""flash-linear-attention's and RWKV's models: totals of checkpoints that were loaded, and configs that nothing builds."""
+"""flash-linear-attention's, RWKV's and Hyena's models: totals of checkpoints that were loaded, and configs that nothing builds."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ HGRN2 = {
     "num_heads": 16, "hidden_ratio": 4, "intermediate_size": None,
 }  # fmt: skip
 GLA = {"model_type": "gla", "vocab_size": 320, "hidden_size": 64, "num_hidden_layers": 4, "num_heads": 4}
+HYENA = {
+    "model_type": "stripedhyena", "vocab_size": 96, "hidden_size": 32, "num_layers": 2, "num_attention_heads": 4,
+    "attn_layer_idxs": [1], "hyena_layer_idxs": [0], "state_size": 2, "short_filter_length": 3,
+    "short_filter_bias": True, "tie_embeddings": False,
+}  # fmt: skip
 # Of flash-linear-attention's configuration_mamba2.py, as configs/mamba2_1B.json of fla-org/flame states it
 MAMBA2 = {
     "model_type": "mamba2", "fuse_norm": True, "expand": 2, "head_dim": 64, "hidden_size": 2048, "state_size": 128,
@@ -91,6 +96,9 @@ def test_layers_of_attn_have_softmax_attention_in_place_of_the_mixer() -> None:
         ({**RWKV7, "attn": {"layers": [1], "num_heads": 4}}, "attn.layers"),
         ({**RWKV7, "value_dim": [1024] * 23 + [2048]}, "value_dim"),
         ({**MAMBA2, "rmsnorm": False}, "rmsnorm"),
+        ({**HYENA, "hyena_layer_idxs": [1]}, "hyena_layer_idxs"),
+        ({**HYENA, "hyena_filter_groups": 4}, "hyena_filter_groups"),
+        ({key: value for key, value in HYENA.items() if key != "state_size"}, "state_size"),
         ({"model_type": "bitnet", "hidden_size": 64, "num_heads": 4, "hidden_ratio": 4}, "hidden_ratio"),
         ({**GLA, "model_type": "forgetting_transformer", "window_size": 128}, "window_size"),
     ],

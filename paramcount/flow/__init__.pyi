@@ -144,6 +144,7 @@ from paramcount.flow.operations.decays import lower_bounds as lower_bounds
 from paramcount.flow.operations.decays import bounded_log_decay as bounded_log_decay
 from paramcount.flow.operations.decays import SoftmaxDecay as SoftmaxDecay
 from paramcount.flow.operations.decays import softmax_decay as softmax_decay
+from paramcount.flow.operations.decays import ModalState as ModalState
 from paramcount.flow.operations.delta_states import StepDecay as StepDecay
 from paramcount.flow.operations.delta_states import DeltaState as DeltaState
 from paramcount.flow.operations.delta_states import DeltaProduct as DeltaProduct

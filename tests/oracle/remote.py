@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tests.oracle import recurrent, rwkv
+from tests.oracle import hyena, recurrent, rwkv
 
 
 class RMSNorm(nn.Module):
@@ -291,6 +291,8 @@ MODELS = {
     "gated_deltaproduct, plain": Remote(
         recurrent.DELTA_PRODUCT_PLAIN, lambda c: recurrent.FlaModel(c, recurrent.DeltaProductMixer)
     ),
+    "stripedhyena": Remote(hyena.STRIPEDHYENA, hyena.StripedHyena),
+    "stripedhyena, Evo": Remote(hyena.EVO, hyena.StripedHyena),
     "abc": Remote(recurrent.ABC, lambda c: recurrent.FlaModel(c, recurrent.ABCMixer)),
     "lightnet": Remote(recurrent.LIGHTNET, lambda c: recurrent.FlaModel(c, recurrent.LightNetMixer)),
     "forgetting_transformer": Remote(recurrent.FOX, lambda c: recurrent.FlaModel(c, recurrent.ForgettingAttention)),

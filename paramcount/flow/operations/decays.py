@@ -88,3 +88,28 @@ class SoftmaxDecay(Recurrence, name="log decay", state=("channels",), state_in_f
 
 def softmax_decay(x: Data) -> Data:
     return Data(SoftmaxDecay(x.shape[1:]), (x,), x.shape)
+
+
+class ModalState(Recurrence, name="scan", form=Form.STATE_SPACE, state=("channels", "d_state", "two")):
+    """Hyena's long convolution as a recurrence: h = p·h + x with complex poles p, y = Re Σ r·h.
+
+    Input: x [n, channels]. Weights: poles p and residues r, [channels, d_state, 1, 2], the last axis real and
+    imaginary. Source: arXiv:2310.18780 §3; step_iir in stripedhyena/engine.py of togethercomputer/stripedhyena.
+    """
+
+    phrase: ClassVar[str] = "complex recurrent state per channel, updated per token"
+    state_in_float32: ClassVar[bool] = True
+    channels: Size
+    d_state: Size
+    two: int = 2  # the real and the imaginary part
+
+    def compute(self, run: Pass, inputs: Sequence[Array], weights: Sequence[Array], shape: Shape) -> Array:
+        (x,) = inputs
+        poles, residues = (w[..., 0, 0] + 1j * w[..., 0, 1] for w in weights)
+        parts = run.state.get("state", np.zeros((*poles.shape, 2), np.float32))
+        state, y = parts[..., 0] + 1j * parts[..., 1], np.empty(x.shape, np.float32)
+        for t in range(len(x)):
+            state = poles * state + x[t][:, None]
+            y[t] = (residues * state).sum(-1).real
+        run.state["state"] = np.stack((state.real, state.imag), axis=-1).astype(np.float32)
+        return y
