@@ -26,7 +26,7 @@ def read_rope(config: Any, c: Any) -> ops.Rope:
     return sizes.make_rope("linear" if is_scaled else "default", base, {"factor": factor}, {}, 8192)
 
 
-class StripedHyena(parts.EqualHeads):
+class StripedHyena(parts.Decoder):
     """Source: stripedhyena/model.py and engine.py of togethercomputer/stripedhyena; for the filters arXiv:2310.18780."""
 
     reference = "StripedHyenaModelForCausalLM of togethercomputer/StripedHyena-Nous-7B"
@@ -46,6 +46,8 @@ class StripedHyena(parts.EqualHeads):
 
     n_layers: sizes.Natural = sizes.hf("num_layers")
     attention_layers: sizes.Indices = sizes.hf("attn_layer_idxs")
+    n_heads: sizes.Positive = sizes.hf()
+    d_head: sizes.Positive = sizes.derived(sizes.d_model_per_head)
     proj_groups: sizes.Positive = sizes.hf("proj_groups", absent=1)
     n_kv_heads: sizes.Positive = sizes.derived(lambda js, c: c["n_heads"] // c["proj_groups"])
     d_ff: sizes.Natural = sizes.hf("inner_mlp_size", absent=inner_size, null=sizes.ABSENT)
