@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from paramcount.costs.caches import CacheGroup, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.records import CacheRequest
+from paramcount.costs.weight_formats import store_once
 
 # One of each kind of cache: all tokens, windows, latents, states with and without attention, another text, an image.
 MODELS = (
@@ -120,3 +122,22 @@ def test_every_token_of_a_large_context_is_counted(model: str) -> None:
     source = 1000 if any(group.stream == "source" for group in list_groups(model)) else None
     short, long = (pc.memory(model, context=n, source=source) for n in (1_000_000, 1_000_128))
     assert long.kv_cache_bytes - short.kv_cache_bytes == 128 * short.kv_bytes_per_token
+
+
+@pytest.mark.parametrize("model", ["qwen3-vl-30b-a3b", "gpt-oss-20b", "qwen3-next-80b-a3b", "deepseek-v3"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama.cpp", "transformers"])
+def test_an_answer_does_not_depend_on_what_was_asked_before(model: str, engine: str) -> None:
+    questions: list[dict[str, Any]] = [
+        {"context": 2}, {"context": 8192, "gpu": "8xA100-80GB"}, {"context": 40_000, "batch": 3},
+        {"kv_dtype": "fp8" if engine != "llama.cpp" else "q8_0"}, {"gpu": "4xRTX 4090"},
+    ]  # fmt: skip
+
+    def answer(question: dict[str, Any]) -> Any:
+        return pc.memory(model, engine=engine, **{"gpu": "8xH100", **question}).to_dict()
+
+    fresh = []
+    for question in questions:
+        store_once.cache_clear()
+        fresh.append(answer(question))
+    store_once.cache_clear()
+    assert [answer(question) for question in reversed(questions)] == fresh[::-1]

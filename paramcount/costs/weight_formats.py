@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.costs.dtypes import parse_weight_format
@@ -41,6 +42,16 @@ class WeightCost(NamedTuple):
 
 def store_model(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> StoredRows:
     """How a model's tensors are stored, those that llama.cpp's converter adds included."""
+    return store_anew(model, format, overrides) if overrides else store_once(model, format)
+
+
+@lru_cache(maxsize=16)
+def store_once(model: Model, format: WeightDtype) -> StoredRows:
+    """The same object for the same model and format, with the shares that were computed from it."""
+    return store_anew(model, format, {})
+
+
+def store_anew(model: Model, format: WeightDtype, overrides: Mapping[str, WeightDtype]) -> StoredRows:
     count = count_model(model)
     stored = store_weights(count, format, overrides)
     if format.mix:

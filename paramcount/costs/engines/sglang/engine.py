@@ -120,7 +120,7 @@ class Sglang(Engine):
         rows = [*deployment.rows]
         if self.loads_mtp(deployment.request):
             rows += store_draft(deployment.model)
-        key = (self.name, parallel, *sorted(deployment.request.options.items()))
+        key = (self.name, parallel, deployment.request.has_draft, *sorted(deployment.request.options.items()))
         return compute_once(
             deployment.rows,
             key,

@@ -104,7 +104,8 @@ class Vllm(Engine):
         return complete_options(request).speculative_method == "mtp"
 
     def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
-        key = ("vllm", deployment.parallel, deployment.device.name, *sorted(deployment.request.options.items()))
+        options = complete_options(deployment.request)
+        key = ("vllm", deployment.parallel, deployment.device.name, options, deployment.limit)
         return compute_once(deployment.rows, key, lambda: share_loaded(deployment))
 
     def count_tokens(self, groups: Sequence[CacheGroup], request: CacheRequest, available_bytes: int) -> int:
