@@ -16,7 +16,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.huggingface.forms import FORMS, find_form
-from tests.refusing import model_error
+from tests.comparison import load_configs
+from tests.refusing import assert_one_line, model_error
 from tests.running import Runner
 from tests.test_config_files import write_config
 
@@ -77,6 +78,47 @@ def test_exactly_one_form_recognises_a_file(row: dict[str, Any]) -> None:
 def test_a_config_json_of_the_usual_form_is_no_other() -> None:
     for path in sorted((Path(__file__).parent / "data" / "config_truth").glob("*.json")):
         assert find_form(json.loads(path.read_text(encoding="utf-8"))["config"]) is None, path.name
+
+
+# Types whose configs have the keys and values of another one, but other layers. None of their configs lacks model_type.
+LOOK_ALIKE = {"roberta-prelayernorm"}
+
+
+@pytest.mark.filterwarnings("ignore::paramcount.errors.ConfigWarning")
+def test_a_config_that_lost_its_model_type_is_counted_as_before_or_refused() -> None:
+    read, refused = 0, set()
+    for id, config in load_configs().items():
+        lost = {key: value for key, value in config.items() if key not in ("model_type", "architectures", "auto_map")}
+        if find_form(lost) is None or config["model_type"] in LOOK_ALIKE:
+            continue
+        try:
+            total = pc.count(lost).total
+        except pc.ParamcountError as error:
+            refused.add(str(error).partition(" (")[0])
+            continue
+        read += 1
+        assert total == pc.count({**lost, "model_type": config["model_type"]}).total, id
+    assert read > 80
+    assert refused == {"model_type is missing, and the keys fit several types"}
+
+
+JUNK = [None, -1, 0, "x", [], {}, [1, {}], {"a": {}}, True, 0.5, 1e308, 10**30, "\x1b[31m"]
+
+
+@pytest.mark.parametrize("row", FILES, ids=lambda row: row["name"])
+@pytest.mark.filterwarnings("ignore::paramcount.errors.ConfigWarning")
+def test_any_value_is_counted_or_refused_in_one_line(row: dict[str, Any]) -> None:
+    content = row["content"]
+    blocks = [key for key, value in content.items() if isinstance(value, dict)]
+    changed = [{**content, key: junk} for key in content for junk in JUNK]
+    changed += [
+        {**content, key: {**content[key], inner: junk}} for key in blocks for inner in content[key] for junk in JUNK
+    ]
+    for document in changed:
+        try:
+            assert pc.count(document).total > 0
+        except pc.ParamcountError as error:
+            assert_one_line(str(error))
 
 
 # Meta's code: int(2 · 4 · dim / 3), times the multiplier, rounded up to the multiple.
@@ -160,7 +202,7 @@ def test_add_writes_an_entry_with_the_sizes(run: Runner) -> None:
         (change(LLAMA, vocab_size=...),
          "vocab_size is missing (expected the number of tokens in tokenizer.model of the release (32000 for Llama 1 "
          "and 2); write it here)"),
-        (change(LLAMA, n_layers="32"), "n_layers = '32' (expected a non-negative integer)"),
+        (change(LLAMA, n_layers="32"), "n_layers = '32' (expected a positive integer)"),
         (change(LLAMA, n_kv_heads=7), "n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
         (change(LLAMA, multiple_of=0), "multiple_of = 0 (expected a positive integer)"),
         (change(LLAMA, ffn_dim_multiplier="x"), "ffn_dim_multiplier = 'x' (expected a positive number)"),

@@ -31,7 +31,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 # ---- names
 
 
-@pytest.mark.parametrize("name", ["claude", "gemini", "sam", "dinov2", "convnext", "claude-3-opus", "xgboost"])
+@pytest.mark.parametrize("name", ["claude", "gemini", "efficientnet", "dinov2", "convnext", "claude-3-opus", "xgboost"])
 def test_a_name_that_only_looks_like_another_gets_no_suggestion(name: str) -> None:
     for spec in ({"model_type": name}, name):
         assert "did you mean" not in model_error(spec)
@@ -53,6 +53,9 @@ def test_a_model_whose_sizes_are_unpublished_is_named_as_such() -> None:
         pc.count("gpt-4")
     expected = "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`"
     assert str(caught.value) == expected
+    assert model_error({"model_type": "gpt-4"}) == (
+        "model_type = 'gpt-4' is a model whose sizes are unpublished; a config cannot be counted as one"
+    )
 
 
 # ---- keys that repeat a size

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import paramcount.zoo as zoo
 from paramcount.errors import ParamcountError, describe_value, locate_errors, quote
 from paramcount.formats.files import read_text
-from paramcount.zoo.names import suggest_names
+from paramcount.zoo.names import find_id, suggest_names
 
 if TYPE_CHECKING:
     from paramcount.huggingface.forms import Form
@@ -109,6 +109,7 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "", request: L
     if has_model_type and has_config:
         raise ParamcountError("has both model_type and architecture", expected="a config.json or a zoo entry, not both")
     if has_model_type:
+        check_is_published(content["model_type"])
         if set(map(type, content)) != {str}:
             for key in content:
                 if not isinstance(key, str):
@@ -121,6 +122,21 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "", request: L
 
     check_is_config(content)
     return _load_config(content, id, name)
+
+
+def check_is_published(model_type: object) -> None:
+    """Raises: ParamcountError for the name of a model whose sizes are unpublished, which is no misspelt type."""
+    from paramcount.architectures import ARCHITECTURES
+
+    if not isinstance(model_type, str) or model_type in ARCHITECTURES:
+        return
+    try:
+        model = zoo.load_entry(find_id(model_type))
+    except ParamcountError:
+        return
+    if model.estimate:
+        problem = f"= {quote(model_type)} is a model whose sizes are unpublished; a config cannot be counted as one"
+        raise ParamcountError(problem, where="model_type")
 
 
 def _load_adapter(content: Mapping[str, Any], request: LoadRequest) -> zoo.Model:

@@ -35,21 +35,22 @@ def read_options(config: Mapping[str, Any]) -> dict[str, Any]:
     {'method': 'dora', 'targets': ['q_proj', 'v_proj'], 'r': 8}
     """
     kind = config.get("peft_type")
-    if kind not in TYPES:
+    if not isinstance(kind, str) or kind not in TYPES:
         raise make_choice_error(kind, TYPES, where="peft_type")
     for key in UNSUPPORTED:
         if config.get(key):
             raise ParamcountError(f"= {describe_value(config[key])} is not supported", where=key, expected="null")
     method = "dora" if config.get("use_dora") else "rslora" if config.get("use_rslora") else str(kind).lower()
     options: dict[str, Any] = {"method": method, **read_targets(config)}
-    if kind == "IA3" and not LAST.issuperset(scaled := config.get("feedforward_modules") or ()):
+    scaled = config.get("feedforward_modules") or []
+    if kind == "IA3" and (not isinstance(scaled, list) or any(name not in LAST for name in map(str, scaled))):
         where, expected = "feedforward_modules", "the last matrix of the MLP alone"
         raise ParamcountError(f"= {describe_value(scaled)} is not supported", where=where, expected=expected)
     if kind != "IA3":
         options["r"] = config.get("r")
         if config.get("bias") not in (None, "none"):
             bias = config["bias"]
-            if bias not in BIASES:
+            if not isinstance(bias, str) or bias not in BIASES:
                 raise make_choice_error(bias, BIASES, where="bias")
             options["bias"] = BIASES[bias]
     for key in ("layers_to_transform", "layers_pattern", "rank_pattern", "modules_to_save", "target_parameters"):

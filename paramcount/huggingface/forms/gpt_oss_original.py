@@ -12,7 +12,7 @@ ROPE = ("rope_scaling_factor", "rope_ntk_alpha", "rope_ntk_beta", "initial_conte
 
 
 def matches(document: Document) -> bool:
-    return "model_type" not in document and {"experts_per_token", "swiglu_limit", "hidden_size"} <= set(document)
+    return "model_type" not in document and {"num_experts", "experts_per_token", "swiglu_limit"} <= set(document)
 
 
 def translate(document: Document) -> Translation:

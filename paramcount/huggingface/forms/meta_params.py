@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.huggingface.forms.form import (
     Document,
     Form,
@@ -29,6 +29,7 @@ UNUSED = (
     "max_batch_size", "max_seq_len", "vision_args", "moe_args", "nope_layer_interval", "quantization_args", "lora_args",
     "dropout",
 )  # fmt: skip
+MOST_LAYERS = 10_000  # of a Llama 4, whose layers are listed
 MULTIPLE = 256  # multiple_of of ModelArgs
 LLAMA3_SCALING = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -83,7 +84,7 @@ def compute_hidden_size(document: Document, size: int) -> int:
 
 
 def warn_untied(document: Document) -> list[str]:
-    dim, n_layers = document["dim"], document["n_layers"]
+    dim, n_layers = get_positive(document, "dim"), get_positive(document, "n_layers")
     if (dim, n_layers) not in TIED:
         return []
     duplicate = dim * get_positive(document, "vocab_size")
@@ -103,6 +104,10 @@ def translate_experts(document: Document) -> dict[str, Any]:
         size = int(size / (get_number(experts, "capacity_factor", 1.0) + 1))
     size += -size % get_positive(document, "multiple_of", MULTIPLE)
     unrotated, n_layers = document.get("nope_layer_interval"), get_positive(document, "n_layers")
+    if n_layers > MOST_LAYERS:
+        raise ParamcountError(f"= {describe_value(n_layers)}", where="n_layers", expected=f"at most {MOST_LAYERS:,}")
+    if unrotated is not None:
+        unrotated = get_positive(document, "nope_layer_interval")
     return {
         "intermediate_size": size,
         "intermediate_size_mlp": compute_hidden_size(document, 4 * dim),

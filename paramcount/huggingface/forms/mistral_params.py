@@ -83,6 +83,8 @@ def translate_window(document: Document) -> dict[str, Any]:
     window = document.get("sliding_window")
     if not isinstance(window, list):
         return {"sliding_window": window}
+    if not all(size is None or type(size) is int for size in window):
+        raise ParamcountError("is no list of sizes", where="sliding_window", expected="integers, or null for none")
     sizes = {size for size in window if size is not None}
     if len(sizes) > 1:
         raise ParamcountError("has several sizes", where="sliding_window", expected="one size, or null for none")

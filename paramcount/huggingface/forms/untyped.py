@@ -50,25 +50,33 @@ OTHER_ENCODERS = keys(
     "embedding_size num_hidden_groups inner_group_num net_structure_type relative_attention position_biased_input "
     "attention_window block_size num_key_value_heads rope_theta true_hidden_size intra_bottleneck_size d_model "
     "entity_vocab_size max_2d_position_embeddings quant_mode head_ratio num_buckets vision_config encoder_width "
-    "fusion_layer max_relative_position visual_embedding_dim task_type_vocab_size rotary_value text_config"
+    "fusion_layer max_relative_position visual_embedding_dim task_type_vocab_size rotary_value text_config "
+    "num_landmarks segment_means_seq_len input_embedding_size output_embedding_size enable_pronunciation "
+    "shape_vocab_size use_flash_attn lora_adaptations adapter_reduction_factor languages n_embd num_block_per_row "
+    "position_embedding_base use_rotary_position_embeddings rope_parameters rope_scaling rotary_emb_base "
+    "emb_pooler lora_alpha pad_vocab_size_multiple"
 )
 GPT = keys("n_embd n_layer n_head")
+T5 = keys("d_model d_ff d_kv num_layers num_heads vocab_size relative_attention_num_buckets")
 SIGNATURES = (
     Signature("bert", SEGMENTS, OTHER_ENCODERS, has_segments),
     Signature("roberta", SEGMENTS, OTHER_ENCODERS, skips_positions),
     Signature("albert", SEGMENTS | keys("embedding_size num_hidden_groups inner_group_num")),
     Signature("openai-gpt", GPT | keys("n_positions vocab_size afn")),
     Signature("ctrl", GPT | keys("n_positions vocab_size dff")),
-    Signature("gpt2", GPT | keys("n_positions vocab_size"), keys("afn dff rotary_dim n_inner_experts multi_query")),
+    Signature("gpt2", GPT | keys("n_positions vocab_size"),
+              keys("afn dff rotary_dim multi_query kv_channels intermediate_size hidden_size no_bias")),
     Signature("xlnet", keys("d_model n_layer n_head d_inner"), keys("d_embed cutoffs ssm_cfg")),
     Signature("distilbert", keys("dim n_layers n_heads hidden_dim vocab_size max_position_embeddings"),
               keys("norm_eps multiple_of head_dim n_kv_heads")),
-    Signature("xlm", keys("emb_dim n_layers n_heads max_position_embeddings"), keys("dim hidden_dim")),
-    Signature("t5", keys("d_model d_ff d_kv num_layers num_heads vocab_size relative_attention_num_buckets")),
+    Signature("xlm", keys("emb_dim n_layers n_heads max_position_embeddings"),
+              keys("dim hidden_dim pre_norm layerdrop")),
+    Signature("t5", T5 | {"n_positions"}, keys("local_radius num_experts max_2d_position_embeddings")),
 )  # fmt: skip
 # Candidates that have the same keys, where a value does not tell them apart.
 AMBIGUOUS = (
     (SEGMENTS, OTHER_ENCODERS, ("bert", "roberta")),
+    (T5, keys("local_radius num_experts n_positions"), ("t5", "mt5", "umt5")),
     (SEGMENTS | {"embedding_size"}, keys("num_hidden_groups"), ("electra", "albert", "convbert", "mobilebert")),
 )
 OLD_NAMES = {
