@@ -60,6 +60,19 @@ COGVLM = {
     **SMALL, "model_type": "cogvlm", "num_attention_heads": 4, "num_multi_query_heads": 2, "rms_norm_eps": 1e-5,
 }  # fmt: skip
 MADE["CogVLM2, small"] = ({**COGVLM, "vision_config": EVA}, ("remote_glm4v", "make_cogvlm"))
+SOUND = {
+    "d_model": 24, "encoder_layers": 2, "encoder_attention_heads": 3, "encoder_ffn_dim": 40, "num_mel_bins": 10,
+    "max_source_positions": 30, "model_type": "whisper",
+}  # fmt: skip
+ULTRAVOX = {
+    "model_type": "ultravox", "hidden_size": 34, "stack_factor": 4, "projector_act": "swiglu",
+    "projector_ln_mid": True, "audio_config": SOUND,
+    "text_config": {**SMALL, "num_key_value_heads": 1, "model_type": "llama", "tie_word_embeddings": False},
+}  # fmt: skip
+VOX = ("remote_ultravox", "make_ultravox")
+MADE["Ultravox, small"] = (ULTRAVOX, VOX)
+MADE["Ultravox, norm at the end"] = ({**ULTRAVOX, "projector_ln_mid": False}, VOX)
+MADE["Ultravox, not gated"] = ({**ULTRAVOX, "projector_act": "gelu"}, VOX)
 CODES = {
     "cogvlm2-llama3-chat-19B": ("remote_glm4v", "make_cogvlm"),
     "DeepSeek-OCR": ("remote_multimodal", "make_ocr"),
