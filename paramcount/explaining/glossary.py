@@ -295,6 +295,7 @@ FLAGS = {  # sizes, flags and lists that are named after a feature
     "adapter_projected": "projection before the adapter",
     "block_size": "block size",
     "features_projected": "projection of the features",
+    "shift": "patches by which every other layer shifts its windows",
     "masks_frames": "learned vector for hidden frames",
     "norms_convolutions": "layer norm in each feature convolution",
     "downsample_ratio": "downsampling ratio",

@@ -232,9 +232,9 @@ class Adapted(WaveEncoder):
     adapter_projected: sizes.Flag = sizes.derived(lambda js, c: c["d_adapted"] != c["d_model"])
 
     def adapt(c, x: Data) -> Data:
-        return ops.block(x, "adapter.", c.shorten) if c.has_adapter else x
+        return ops.block(x, "adapter.", c.leave_fewer) if c.has_adapter else x
 
-    def shorten(c, x: Data) -> Data:
+    def leave_fewer(c, x: Data) -> Data:
         if c.adapter_projected:
             x = ops.layer_norm(ops.linear(x, "proj", "mixer", c.d_adapted, bias=True), "proj_layer_norm", LAYER_EPS)
         kinds = [("adapter layer", c.n_adapter_layers)]

@@ -18,7 +18,7 @@ SAMPLES, MELS = "samples", "log-mel frames"
 READS = {
     "clap": MELS, "clap_audio_model": MELS, "data2vec-audio": SAMPLES, "hubert": SAMPLES, "sew": SAMPLES,
     "speech-encoder-decoder": SAMPLES, "speecht5": SAMPLES, "unispeech": SAMPLES, "unispeech-sat": SAMPLES,
-    "wav2vec2": SAMPLES, "wavlm": SAMPLES,
+    "wav2vec2": SAMPLES, "wav2vec2-conformer": SAMPLES, "wavlm": SAMPLES,
 }  # fmt: skip
 
 

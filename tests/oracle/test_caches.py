@@ -69,6 +69,8 @@ UNRUNNABLE = {
     "speech-encoder-decoder": "sounds go in",
     "speech-encoder-decoder, hubert, mbart": "likewise",
     "speech-encoder-decoder, adapter": "likewise",
+    "wav2vec2-conformer": "sounds go in",
+    "wav2vec2-conformer, rotary": "likewise",
     "wav2vec2": "sounds go in, and nothing is kept of them",
     "wav2vec2, other settings": "likewise",
     "trocr, fixed positions": "its positions are in float32, and a matrix in bfloat16 refuses them",

@@ -91,6 +91,8 @@ DIFFERENT = {
     "speech-encoder-decoder": "sounds go in",
     "speech-encoder-decoder, hubert, mbart": "likewise",
     "speech-encoder-decoder, adapter": "likewise",
+    "wav2vec2-conformer": "sounds go in",
+    "wav2vec2-conformer, rotary": "likewise",
     "wav2vec2": "sounds go in",
     "wav2vec2, other settings": "likewise",
     "whisper, scaled": "sounds go in",

@@ -126,6 +126,7 @@ DIFFERENT = {
     "clap": "sounds go in",
     "clap_audio_model": "likewise",
     "clap_audio_model.ClapAudioModelWithProjection": "likewise",
+    "wav2vec2-conformer": "sounds go in",
     "wav2vec2": "sounds go in",
     "whisper": "sounds go in",
     "whisper.WhisperForCausalLM": "its encoder's output is that of sounds",
