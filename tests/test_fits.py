@@ -109,7 +109,7 @@ CASES: list[dict[str, Any]] = [
     {"model": "llama-3.1-8b", "memory": 18 * 10**9, "context": 65_536},
     {"model": "llama-3.1-8b", "memory": 6 * 10**9, "context": 131_072, "batch": 4},
     {"model": "gpt-oss-20b", "memory": 16 * 10**9, "engine": "vllm"},
-    {"model": "mixtral-8x7b", "gpu": "2xH100", "ep": 2, "engine": "vllm", "batch": 32},
+    {"model": "mixtral-8x7b", "gpu": "2xH100", "ep": 2, "engine": "vllm", "batch": 64},
     {"model": "gemma-3-4b", "gpu": "RTX 3060 12GB", "engine": "llama.cpp", "context": 131_072, "batch": 3},
     {"model": "gemma-3-4b", "gpu": "RTX 3060 12GB", "dtype": "q8_0", "context": 131_072, "batch": 8},
     {"model": "jamba-v0.1", "gpu": "RTX 5090", "batch": 64, "component_dtypes": {"experts": "int4"}},

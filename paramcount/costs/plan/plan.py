@@ -198,6 +198,7 @@ def make_candidate(subject: Subject, variant: ServingVariant, gpu: Gpu, most: in
 def describe_plan(subject: Subject, variants: list[ServingVariant], placements: list[PlacedCandidate]) -> ServingPlan:
     model, request = subject.model, variants[0].request
     notes: list[str] = []
+    passes = None
     try:
         passes = None if subject.need.draft else trace_passes(model, request.context, request.source)
     except ParamcountError as error:
