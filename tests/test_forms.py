@@ -102,7 +102,7 @@ def test_a_config_that_lost_its_model_type_is_counted_as_before_or_refused() -> 
     assert refused == {"model_type is missing, and the keys fit several types"}
 
 
-JUNK = [None, -1, 0, "x", [], {}, [1, {}], {"a": {}}, True, 0.5, 1e308, 10**30, "\x1b[31m"]
+JUNK: list[Any] = [None, -1, 0, "x", [], {}, [1, {}], {"a": {}}, True, 0.5, 1e308, 10**30, "\x1b[31m"]
 
 
 @pytest.mark.parametrize("row", FILES, ids=lambda row: row["name"])
