@@ -541,8 +541,8 @@ class GatedMLP(nn.Module):
 class Block(nn.Module):
     def __init__(self, c: Any, index: int, mixer: Any) -> None:
         super().__init__()
-        spec = getattr(c, "attn", None)
-        is_hybrid = spec is not None and index in spec["layers"]
+        spec: dict[str, Any] = getattr(c, "attn", None) or {"layers": ()}
+        is_hybrid = index in spec["layers"]
         self.attn_norm, self.mlp_norm = Norm(c.hidden_size, c.norm_eps), Norm(c.hidden_size, c.norm_eps)
         self.attn = Attention(c, spec) if is_hybrid else mixer(c, index)
         self.mlp = GatedMLP(c)

@@ -78,7 +78,8 @@ class RWKV6Mixer(nn.Module):
         r, w, k, v, g = (f(x, delta, mixtures[:, :, i]) for i, f in enumerate(
             (self.r_proj, self.w_proj, self.k_proj, self.v_proj, self.g_proj)
         ))  # fmt: skip
-        y = bonus_recurrence(*(heads(z, self.n) for z in (r, k, v, -w.exp())), self.bonus)
+        r, k, v, w = (heads(z, self.n) for z in (r, k, v, -w.exp()))
+        y = bonus_recurrence(r, k, v, w, self.bonus)
         return self.o_proj(self.g_norm(y.flatten(1))[None] * F.silu(g))
 
 
@@ -227,7 +228,8 @@ class WorldAttention(nn.Module):
             w = heads(self.time_decay + torch.tanh(w @ self.time_decay_w1) @ self.time_decay_w2, self.n)
             w = -w.exp()
         r, k, v, g = self.receptance(r), self.key(k), self.value(v), F.silu(self.gate(g))
-        y = bonus_recurrence(*(heads(z, self.n) for z in (r, k, v)), w, self.time_faaaa)
+        r, k, v = (heads(z, self.n) for z in (r, k, v))
+        y = bonus_recurrence(r, k, v, w, self.time_faaaa)
         return self.output(self.ln_x(y.flatten(1) / self.divisor)[None] * g)
 
 
