@@ -35,7 +35,7 @@ class UltravoxEars(parts.Ears):
     conditions = (sizes.one_of("model_type", ("whisper",), "whisper"),)
     unused_keys = (
         "vocab_size", "decoder_attention_heads", "decoder_ffn_dim", "decoder_layers", "max_target_positions",
-        "classifier_proj_size",
+        "classifier_proj_size", "median_filter_width",
     )  # fmt: skip
 
 
