@@ -63,6 +63,7 @@ class MiniMaxM3Text(parts.AttentionDecoder):
     d_shared_expert: sizes.Natural = sizes.hf("shared_intermediate_size")
 
     rope = sizes.rotary(share=1.0)
+    activation = "silu"  # whatever hidden_act says, which is swigluoai in released files
     alpha = sizes.setting("swiglu_alpha")
     limit = sizes.setting("swiglu_limit")
     routed_scale = sizes.setting("routed_scaling_factor")
@@ -126,3 +127,13 @@ class MiniMaxM3Text(parts.AttentionDecoder):
         sizes.check_at_most(c, "d_rope", "d_head")
         if KINDS[1] in c.layer_types:
             sizes.check_divides(c, "n_index_heads", "n_heads")
+
+
+class MiniMaxM3Alone(MiniMaxM3Text):
+    """The language model with its sizes at the top level, as inference engines name it. Source:
+    modeling_minimaxm3.py of NVIDIA/TensorRT-LLM, whose class loads the tensors of the release.
+    """
+
+    reference = "MiniMaxM3ForCausalLM of NVIDIA/TensorRT-LLM"
+    model_types = ("minimax_m3",)
+    base_model = "MiniMaxM3Model"

@@ -427,6 +427,8 @@ from paramcount.parts.siglip import tower_named as tower_named
 from paramcount.parts.siglip import SiglipVision as SiglipVision
 from paramcount.parts.siglip import SiglipRotaryVision as SiglipRotaryVision
 from paramcount.parts.siglip import Siglip2Vision as Siglip2Vision
+from paramcount.parts.siglip import SiglipText as SiglipText
+from paramcount.parts.siglip import Siglip2Text as Siglip2Text
 from paramcount.parts import speech_dit as speech_dit
 from paramcount.parts.speech_dit import D_TIME as D_TIME
 from paramcount.parts.speech_dit import NEARBY as NEARBY

@@ -53,6 +53,8 @@ class ClipText(parts.VisionEncoder):
     vocab_size: sizes.Positive = sizes.hf()
     n_positions: sizes.Positive = sizes.hf("max_position_embeddings")
 
+    mask: ClassVar[ops.Mask | None] = ops.Causal()  # what hides tokens from others
+
     def forward(c, tokens: Data) -> Data:
         """Token ids to vectors [n, d_model]."""
         x = ops.lookup(tokens, "embeddings.token_embedding.weight", "embedding", c.vocab_size, c.d_model)
@@ -60,4 +62,4 @@ class ClipText(parts.VisionEncoder):
         return c.norm(c.encode(x), "final_layer_norm")
 
     def layer(c, x: Data, *reads: Data) -> Data:
-        return parts.vision.pre_norm_layer(c, x, mix=partial(ops.attend, mask=ops.Causal()))
+        return parts.vision.pre_norm_layer(c, x, mix=partial(ops.attend, mask=c.mask))

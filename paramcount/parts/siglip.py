@@ -112,3 +112,27 @@ class Siglip2Vision(SiglipVision):
         places = ops.patch_places(pixels, c.patch_size, c.patch_size)
         name, table = "embeddings.position_embedding.weight", (c.n_patches, c.d_model)
         return x + ops.lookup_in_grid(places, name, *table, stretch="centres, averaged")
+
+
+class SiglipText(parts.ClipText):
+    """Of texts that are padded to one length: tokens see later ones, and the last one is read.
+
+    Source: SiglipTextModel of the reference.
+    """
+
+    config_class = "SiglipTextConfig"
+
+    mask = None
+
+    d_projected: sizes.Positive = sizes.hf(
+        "projection_size", absent=sizes.equal_to("d_model"), null=sizes.equal_to("d_model")
+    )
+
+    def forward(c, tokens: Data) -> Data:
+        """Token ids to vectors [n, d_model]; the last one, projected, is beside them."""
+        x = super().forward(tokens)
+        return ops.bundle(x, ops.linear(ops.pool_text(x, "last position"), "head", "other", c.d_projected, bias=True))
+
+
+class Siglip2Text(SiglipText):
+    config_class = "Siglip2TextConfig"
