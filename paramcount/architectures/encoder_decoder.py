@@ -1,4 +1,4 @@
-"""Encoder-decoder pairs: an encoder of the BERT kind, of images or of sounds, and a decoder that attends to its output."""
+"""Pairs of an encoder of the BERT kind, of images or of sounds, and a decoder that attends to its output."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
