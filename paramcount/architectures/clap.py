@@ -158,6 +158,7 @@ class Clap(Projected):
     """Source: arXiv:2211.06687, section 3; ClapModel of the reference."""
 
     reference = "ClapModel"
+    unused_keys = ("hidden_size", "num_hidden_layers")
 
     audio: ClapAudio
     text: ClapText
@@ -176,6 +177,7 @@ class ClapTexts(sizes.Sizes):
 
     reference = "ClapTextModel"
     model_types = ("clap_text_model",)
+    unused_keys = ("projection_dim",)
     base_model = ""
 
     text: WholeClapText
@@ -201,6 +203,7 @@ class ClapSounds(sizes.Sizes):
 
     reference = "ClapAudioModel"
     model_types = ("clap_audio_model",)
+    unused_keys = ("hidden_size", "projection_dim")
     base_model = ""
 
     audio: UnprojectedClapAudio

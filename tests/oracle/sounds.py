@@ -140,6 +140,7 @@ def make_documents(make_document: Any, module: dict[str, Any]) -> Any:
         known = [case["config"] for case in module["cases"].load_cases()[name] if "refused" not in case]
         return {"architectures": [module["MODEL_TYPES"][name].cls], **known[0]}
 
+    make.cache_clear = make_document.cache_clear  # type: ignore[attr-defined]  # it is cached
     return make
 
 
