@@ -61,6 +61,7 @@ DIFFERENT = {
     "siglip2.Siglip2ForImageClassification": "likewise",
     "siglip2_vision_model": "likewise",
     "siglip_vision_model": "likewise",
+    "layoutlmv3": "an image goes in besides the text",
     "idefics": "an image goes in",
     "pp_formulanet": "an image goes in",
     "vision-encoder-decoder": "an image goes in",
