@@ -224,10 +224,10 @@ def find_maker(module: str, name: str, **options: Any) -> Callable[[Any], Any]:
 
 class Remote(NamedTuple):
     document: dict[str, Any]
-    build: Callable[[Any], Any]
+    build: Callable[[Any], Model]
 
 
-def build(name: str) -> Any:
+def build(name: str) -> Model:
     remote = MODELS[name]
     return remote.build(SimpleNamespace(**remote.document)).eval()
 
