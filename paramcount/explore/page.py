@@ -96,7 +96,7 @@ def compress(data: dict[str, Any]) -> bytes:
 
 def expand(data: bytes) -> dict[str, Any]:
     """The data that `compress` was given."""
-    stored = json.loads(gzip.decompress(data))
+    stored: dict[str, Any] = json.loads(gzip.decompress(data))
     return stored | {name: list_records(**stored[name]) for name in RECORDS}
 
 
