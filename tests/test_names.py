@@ -144,7 +144,7 @@ def test_a_name_that_looks_like_a_path_is_never_looked_up_in_the_zoo(
     assert command_error(capsys, name) == message
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "./MODEL.GGUF"])
+@pytest.mark.parametrize("name", ["model.safetensors", "./MODEL.SAFETENSORS"])
 def test_only_show_reads_a_checkpoint_as_a_model(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert is_path(name)
     place = name.removeprefix("./")

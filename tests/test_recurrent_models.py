@@ -1,4 +1,4 @@
-"""flash-linear-attention's, RWKV's and Hyena's models: totals of checkpoints that were loaded, and configs that nothing builds."""
+"""flash-linear-attention's, RWKV's and Hyena's models: totals of loaded checkpoints, and configs that are refused."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ LLAMA = {
 @pytest.mark.parametrize(
     ("block", "names"),
     [
-        ({"visual": VISUAL}, "visual (a block with heads, image_size, layers, output_dim, patch_size and 1 more,"),
-        ({"audio": AUDIO}, "audio (a block with n_mels, n_state, n_head and n_layer,"),
+        ({"eyes": VISUAL}, "eyes (a block with heads, image_size, layers, output_dim, patch_size and 1 more,"),
+        ({"ears": AUDIO}, "ears (a block with n_mels, n_state, n_head and n_layer,"),
         ({"parts": {"eye": VISUAL}}, "parts.eye (a block with heads, image_size, layers, output_dim, patch_size and"),
     ],
 )
@@ -128,12 +128,7 @@ def test_a_class_of_another_model_type_is_a_warning(cls: str) -> None:
 @pytest.mark.parametrize(
     ("config", "code", "reference"),
     [
-        # Jina BERT has gated MLPs; its code lies in another repository
-        (
-            {"model_type": "bert"},
-            "jinaai/jina-bert-implementation--modeling_bert.JinaBertForMaskedLM",
-            "BertForMaskedLM",
-        ),
+        ({"model_type": "bert"}, "someone/a-bert--modeling_bert.OwnBertForMaskedLM", "BertForMaskedLM"),
         (
             {"model_type": "bert", "architectures": ["BertForMaskedLM"]},
             "bert_layers.BertForMaskedLM",

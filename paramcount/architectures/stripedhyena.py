@@ -27,7 +27,7 @@ def read_rope(config: Any, c: Any) -> ops.Rope:
 
 
 class StripedHyena(parts.Decoder):
-    """Source: stripedhyena/model.py and engine.py of togethercomputer/stripedhyena; for the filters arXiv:2310.18780."""
+    """Source: model.py and engine.py of togethercomputer/stripedhyena; for the filters arXiv:2310.18780."""
 
     reference = "StripedHyenaModelForCausalLM of togethercomputer/StripedHyena-Nous-7B"
     prefix = "backbone."

@@ -38,8 +38,9 @@ def load_yaml(path: Path) -> zoo.Model:
     from paramcount.formats.strict_yaml import LARGEST_FILE
     from paramcount.huggingface.forms.refused import find_yaml_kind
 
+    text = read_text(path, "a YAML file", LARGEST_FILE)
     with locate_errors(path):
-        if error := find_yaml_kind(read_text(path, "a YAML file", LARGEST_FILE)):
+        if error := find_yaml_kind(text):
             raise error
     return zoo.make_model(zoo.read_entry(path))
 

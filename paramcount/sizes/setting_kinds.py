@@ -147,13 +147,15 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (
         WORD,
         "attention_type classifier_pooling default_language expert_selection_fn feed_forward_proj model_type name"
-        " output_gate_type pad_mode pooling rope_type second_expert_policy spatial_pool_mode topk_method type",
+        " output_gate_type pad_mode pooling projector_act rope_type second_expert_policy spatial_pool_mode topk_method"
+        " type",
     ),
     (list_of(WORD, "strings"), "layer_types"),
     (ACTIVATION, "hidden_act"),
     (choice("relu", "silu", "gelu", "swish"), "afn"),
     (choice("softmax", "sigmoid"), "scoring_func"),  # of remote code: the reference takes any activation
     (choice("default", "full"), "vision_feature_select_strategy"),
+    (choice("patch", "cls_patch"), "mm_vision_select_feature"),
     (
         OBJECT,
         "attn_config compress encoder ffn_act_fn ffn_config full_attention hybrid hybrid_sliding indexed_attention"
