@@ -292,7 +292,7 @@ def find_related(word: str, names: Iterable[str], most: int = 3) -> tuple[str, .
     hand. A name that only looks alike is none: a wrong suggestion is worse than none.
 
     >>> find_related("qwen3-moe", ["qwen2_moe", "qwen3", "qwen3_moe", "glm4_moe"])
-    ('qwen3_moe', 'qwen3', 'qwen2_moe')
+    ('qwen3_moe', 'qwen2_moe', 'qwen3')
     >>> find_related("lama", ["llama", "mamba"]), find_related("claude", ["luke"]), find_related("vit", ["git"])
     (('llama',), (), ())
     """

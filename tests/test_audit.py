@@ -431,9 +431,13 @@ def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note:
         (
             {"model": "Lama-3.1-8B", "params": "8B"},
             None,
-            "not in the zoo; did you mean llama-3.1-8b, llama-3-8b or llama-3.1-70b?",
+            "not in the zoo; did you mean llama-3.1-8b or llama-3-8b?",
         ),
-        ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3-large?"),
+        (
+            {"model": "GPT-3 or GPT-2", "params": "3B"},
+            None,
+            "not in the zoo; did you mean gpt-3-large, gpt-3-2.7b or gpt2-small?",
+        ),
         ({"model": "phi-3-mini-4k-instruct", "params": "3.8B"}, "phi-3-mini", ""),
         ({"model": "xyz-9-nano-4k-instruct", "params": "3.8B"}, None, "not in the zoo"),
         ({"model": "25M", "layers": "8"}, None, "not in the zoo"),

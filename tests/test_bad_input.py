@@ -141,7 +141,7 @@ MAY_BE_ZERO = {
 WITHOUT_FLAGS = {  # of their own
     "cpmant", "exaone4_5", "fun_asr_nano", "glmasr",
     "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl", "moshi",
-    "qwen2_audio", "qwen3_asr", "vibevoice_asr", "video_llama_3", "voxtral",
+    "pi0", "qwen2_audio", "qwen3_asr", "vibevoice_asr", "video_llama_3", "voxtral",
 }  # fmt: skip
 WITHOUT_SIZES = {"encoder-decoder"}  # of their own
 

@@ -331,7 +331,8 @@ SIBLING = "(expected the config.json in the same directory)"
          "model_type = qwen3-moe is not supported (expected a model type from `paramcount architectures`); did you "
          "mean qwen3_moe, qwen3_5_moe or qwen3_vl_moe?"),
         ({"model_type": "sam"},
-         "model_type = sam is not supported (expected a model type from `paramcount architectures`)"),
+         "model_type = sam is a model of images alone, which paramcount does not count (expected a model that reads or "
+         "writes text or speech)"),
         ({"model_type": "\x1b[31mx"},
          r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
         ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}},

@@ -310,7 +310,7 @@ ERRORS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown name": (
         ("lama",),
         {},
-        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, llama-7b, ",
+        r"^unknown model 'lama' .*; or the name of an architecture\); did you mean llama, ",
     ),
     "an unknown architecture": (
         ({"architecture": "gpt3"},),

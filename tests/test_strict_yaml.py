@@ -200,9 +200,9 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
         ("a: 1".encode("utf-16"), "is not valid UTF-8 (expected a YAML file)"),
         ("a: 1".encode("utf-16-le"), rf"line 1: invalid character '\x00' {PRINTABLE}"),
         (b"\x7fELF\x02\x01\x01\0", rf"line 1: invalid character '\x7f' {PRINTABLE}"),
-        (b"a: 1\na: 2\n", "line 2: duplicate key 'a'"),
+        (b"config: 1\nconfig: 2\n", "line 2: duplicate key 'config'"),
         (b"#" * (2**20 + 1), "is too large (expected a YAML file of at most 1,048,576 bytes)"),
-        (b"a: 1", "architecture is missing (expected architecture and config, or estimate: true and claims)"),
+        (b"id: a", "architecture is missing (expected architecture and config, or estimate: true and claims)"),
     ],
 )
 def test_a_file_without_an_entry_is_an_error_that_names_it(

@@ -54,7 +54,8 @@ def format_bracket(copies: int, terms: list[list[Term]]) -> str:
     texts = []
     for equal_terms in terms:
         (experts, shape), n = equal_terms[0], len(equal_terms)
-        texts.append(" × ".join(f"{factor:,}" for factor in (*experts, *([n] if n > 1 else []), *shape)))
+        factors = (*experts, *([n] if n > 1 else []), *shape) or (1,)  # a scalar has no axes
+        texts.append(" × ".join(f"{factor:,}" for factor in factors))
     inner = " + ".join(texts)
     if copies == 1:
         return inner

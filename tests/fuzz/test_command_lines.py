@@ -17,7 +17,6 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
-from paramcount.explore import page
 from paramcount.zoo import names
 from tests.fuzz.frame import call_or_refuse, check_count, fuzz, often
 from tests.headers import load_saved, write_header, write_shards
@@ -66,10 +65,7 @@ def random_line(rng: random.Random) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current directory, with a file of each kind. The page about the whole zoo is about a family of it."""
-    models = [zoo.load_entry(id) for id in zoo.list_ids("gpt")]
-    monkeypatch.setattr(page, "load_all", lambda: models)
-    monkeypatch.setattr(page, "CACHED", "explore-family")
+    """The current directory, with a file of each kind."""
     tensors, config = load_saved("qwen2_moe").tensors, json.dumps(load_saved("qwen2_moe").config)
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
     (tmp_path / "s" / "a").mkdir(parents=True)

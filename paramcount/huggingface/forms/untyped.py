@@ -102,6 +102,8 @@ def matches(document: Document) -> bool:
     """Whether a file without model type and class has all sizes of a known type."""
     if "model_type" in document or document.get("architectures") or "auto_map" in document:
         return False
+    if any("expert" in key or key.startswith("moe_") for key in map(str, document)):  # of later types
+        return False
     return bool(list_candidates(document) or find_ambiguous(document))
 
 
