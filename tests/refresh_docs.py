@@ -9,7 +9,8 @@ you commit it. tests/test_readme.py fails when a document shows something else. 
 - what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
   file of the repository (`from TEXT` starts at that text), "model types" for the summary of the mappings,
   "gpus" for a table of paramcount/costs/gpus.yaml, "weight formats" for what can be done with each, "recommended
-  GPUs" for what publishers recommend next to `plan`, or "logged figures" for those of engines' logs that are met.
+  GPUs" for what publishers recommend next to `plan`, "logged figures" for those of engines' logs that are met, or
+  "real configs" for those that are refused.
 
 Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on
 commands as claims.csv, and a model.safetensors with GPT-2's tensors.
@@ -36,6 +37,7 @@ from paramcount.formats.weights import list_abilities
 from tests.headers import write_file
 from tests.logged import make_table as make_logged_table
 from tests.mapping_states import load_mappings, summarise_mappings
+from tests.real_configs import make_table as make_config_table
 from tests.recommended import make_table as make_recommendation_table
 from tests.test_checkpoint_alone import MASKS, reference_tensors
 
@@ -121,6 +123,8 @@ def show(source: str, text: str) -> str:
         return make_format_table()
     if source == "logged figures":
         return make_logged_table()
+    if source == "real configs":
+        return make_config_table()
     if source == "recommended GPUs":
         return make_recommendation_table()
     if source.startswith("columns of "):

@@ -98,8 +98,8 @@ def test_a_publisher_s_own_reward_model_is_rejected_by_name() -> None:
     published = NAMED["oasstpythia1.5brm"]["config"]
     known_type = published | {"model_type": "gpt_neox"}
     assert model_error(published) == (
-        "model_type = gpt_neox_reward_model is not supported (expected a model type from `paramcount architectures`); did "
-        "you mean gpt_neox, gpt_neox_japanese or gpt_neo?"
+        "model_type = gpt_neox_reward_model is not supported (expected a model type from `paramcount architectures`); "
+        "did you mean gpt_neox, gpt_neox_japanese or gpt_neo?"
     )
     assert model_error(known_type).startswith(
         "architectures.0 = GPTNeoXRewardModel is not supported for model_type gpt_neox (expected "

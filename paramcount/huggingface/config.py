@@ -194,14 +194,17 @@ def is_supported(cls: str, model_type: str) -> bool:
 def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
     """Raise an error for a class that is neither counted nor replaced by the reference class of the model type.
 
-    It is replaced, with a warning, if it is a class of another model type or an unknown language model. A variant of
-    the type's own class, the head of another task and a class that does not call itself a language model (a draft
-    head, say) have other parameters.
+    It is replaced, with a warning, if it is a class of another model type (that of the multimodal model around this
+    language model, say) or an unknown language model. A variant of the type's own class, the head of another task and
+    a class that does not call itself a language model (a draft head, say) have other parameters.
     """
     if not cls or cls in list_equivalent_classes(architecture):
         return
     stem = strip_class_ending(get_reference_class(architecture))
     has_other_head = cls.startswith(stem) or cls.endswith(TASK_ENDINGS)
+    around = get_sections(model_types().get(cls))
+    if around is not None and around.default_type == model_type:
+        return
     if not has_other_head and (cls.endswith(LM_ENDINGS) or is_known_class(cls)):
         return
     supported = list_supported_classes(model_type)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from paramcount import flow as ops
 from paramcount import parts, sizes
-from paramcount.errors import FieldName, ParamcountError
+from paramcount.errors import FieldName, ParamcountError, describe_value
 from paramcount.flow import Data
 
 # Keys that heads alone read, and one that the reference writes and does not read.
@@ -274,6 +274,14 @@ def without_adapter(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("= true", where="add_adapter", expected="false, for this class")
 
 
+def adapter_keeps_size(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    """The reference projects states of the hidden size, and runs only if the adapter's output has it too."""
+    size = js.get("output_hidden_size")
+    if js.get("add_adapter") and size not in (None, c["d_model"]):
+        expected = f"hidden_size = {c['d_model']}, for this class"
+        raise ParamcountError(f"= {describe_value(size)}", where="output_hidden_size", expected=expected)
+
+
 def one_of_each_per_step(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The convolutions that hear a speaker have a width and a dilation each."""
     for field in ("tdnn_kernels", "tdnn_dilations"):
@@ -310,7 +318,7 @@ def recognise_speaker(c: Any, x: Data) -> Data:
 
 SOUND_CLASS = parts.TaskHead(classify_sound, parts.tasks.labels() | PROJECTED, (without_adapter,))
 FRAME_CLASS = parts.TaskHead(classify_frames, parts.tasks.labels() | WEIGHTED, (without_adapter,))
-SPEAKER = parts.TaskHead(recognise_speaker, parts.tasks.labels() | SPEAKERS, (one_of_each_per_step,))
+SPEAKER = parts.TaskHead(recognise_speaker, parts.tasks.labels() | SPEAKERS, (adapter_keeps_size, one_of_each_per_step))
 SOUND = {"ForSequenceClassification": SOUND_CLASS}
 SOUND_HEADS = SOUND | {"ForAudioFrameClassification": FRAME_CLASS, "ForXVector": SPEAKER}
 

@@ -88,4 +88,8 @@ transformers.CLIPTextModel.base_model_prefix = "text_model"  # the start of its 
 transformers.CLIPVisionModel.base_model_prefix = "vision_model"
 for config in (transformers.CLIPVisionConfig, transformers.SiglipVisionConfig, transformers.Siglip2VisionConfig):
     config.vision_config = property(lambda config: config)
-transformers.Siglip2VisionConfig.image_size = property(lambda config: 2 * config.patch_size)
+# Where no config states an image size, as some do, it is two patches.
+transformers.Siglip2VisionConfig.image_size = property(
+    lambda config: vars(config).get("image_size", 2 * config.patch_size),
+    lambda config, size: vars(config).__setitem__("image_size", size),
+)

@@ -68,7 +68,7 @@ def gru(x: Data, prefix: str, d: Size) -> Data:
 
 
 class MarkovState(Recurrence, phrase="state that gates update per row", form=Form.STATE_SPACE):
-    """s = g·s + (1 − g)·tanh(c), and tanh(o) comes out, where W·[s, e, x] + b is cut into the gate (before its sigmoid g), c and o.
+    """s = g·s + (1 − g)·tanh(c), and tanh(o) comes out, where W·[s, e, x] + b is cut into the logit of g, c and o.
 
     Inputs: e [n, r] and x [n, d]. Weights: W [3 · r, 2 · r + d], b. Source: RNNMarkovHead of SpecForge, dspark.py.
     """

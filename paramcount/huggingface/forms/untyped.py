@@ -102,7 +102,7 @@ def matches(document: Document) -> bool:
     """Whether a file without model type and class has all sizes of a known type."""
     if "model_type" in document or document.get("architectures") or "auto_map" in document:
         return False
-    if any("expert" in key or key.startswith("moe_") for key in map(str, document)):  # of later types
+    if any(isinstance(key, str) and ("expert" in key or key.startswith("moe_")) for key in document):  # a later type
         return False
     return bool(list_candidates(document) or find_ambiguous(document))
 
