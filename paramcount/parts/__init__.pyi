@@ -583,6 +583,7 @@ from paramcount.parts.wave_encoder import PROJECTED as PROJECTED
 from paramcount.parts.wave_encoder import WEIGHTED as WEIGHTED
 from paramcount.parts.wave_encoder import SPEAKERS as SPEAKERS
 from paramcount.parts.wave_encoder import without_adapter as without_adapter
+from paramcount.parts.wave_encoder import adapter_keeps_size as adapter_keeps_size
 from paramcount.parts.wave_encoder import one_of_each_per_step as one_of_each_per_step
 from paramcount.parts.wave_encoder import weigh_layers as weigh_layers
 from paramcount.parts.wave_encoder import classify_sound as classify_sound
