@@ -140,6 +140,24 @@ EXCEPTIONS = {
 }
 
 
+# Names that stand for other components than these models declare, and that no meaning is written down for: a checkpoint
+# alone shows them as other. The list may only shrink.
+UNREAD = {
+    "Janus-Pro-7B", "Molmo-7B-D-0924", "OLMo-7B", "Phi-4-multimodal-instruct", "Qwen-VL-Chat", "Yuan2-2B-hf", "clap",
+    "clap_audio_model.ClapAudioModelWithProjection", "clap_text_model", "clap_text_model.ClapTextModelWithProjection",
+    "clip", "clip-vit-base-patch32", "clip-vit-large-patch14", "clip-vit-large-patch14-text",
+    "clip.CLIPForImageClassification", "clip_text_model", "clip_text_model.CLIPTextModelWithProjection",
+    "cogvlm2-llama3-chat-19B", "data2vec-audio", "delta-net-1.3b", "eagle-llama-3-8b-instruct",
+    "eagle3-llama-3.1-8b-instruct", "fla-transformer-1.3b", "gated-deltanet-1.3b", "gla-1.3b", "gsa-1.3b", "hgrn2-1.3b",
+    "hubert", "jina-embeddings-v3", "layoutlmv3", "molmo-7b-d", "phi-1_5-mixformer", "qwen-vl-chat",
+    "rwkv-7-world-1.5b", "sew", "siglip", "siglip-base-patch16-224", "siglip-base-patch16-224-text", "siglip.SiglipForImageClassification",
+    "siglip2", "siglip2.Siglip2ForImageClassification", "siglip2_text_model", "siglip_text_model",
+    "speech-encoder-decoder", "speecht5", "speecht5.SpeechT5ForSpeechToSpeech", "speecht5.SpeechT5ForTextToSpeech",
+    "stripedhyena-nous-7b", "unispeech", "unispeech-sat", "unispeech-sat.UniSpeechSatForPreTraining", "wav2vec2",
+    "wav2vec2-conformer", "wavlm",
+}  # fmt: skip
+
+
 def list_models() -> Iterator[tuple[str, Count]]:
     """Every zoo model, every supported model type with its defaults, and the classes that other publishers wrote."""
     for id in zoo.list_ids():
@@ -168,7 +186,7 @@ def find_disagreements() -> tuple[int, dict[str, set[str]]]:
     """
     n, found = 0, dict[str, set[str]]()
     for model, count in list_models():
-        for tensor in count.tensors:
+        for tensor in count.tensors if model not in UNREAD else ():
             n += 1
             if find_meaning(name_kind(tensor.name)) != expect_component(tensor):
                 found.setdefault(name_kind(tensor.name), set()).add(model)

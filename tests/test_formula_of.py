@@ -24,6 +24,7 @@ from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
 from tests.structures import ROWS, ZOO, keep_every, pick_structures
 from tests.test_remote_models import MODELS
+from tests.type_files import load_all
 
 REMOTE = [facts["config"] for facts in MODELS.values()]
 CASES = {name: [case["config"] for case in cases if not case.get("refused")] for name, cases in load_cases().items()}
@@ -197,6 +198,10 @@ def load_model(name: str) -> zoo.Model:
 
 # Architectures with the same weights as an encoder
 NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClassification")}
+# Whose authors alone have code, and of which no entry and no released config was found
+NOT_OF_A_MODEL |= {name for name in load_all("without_entry") if name not in MODEL_TYPES} - {
+    c["model_type"] for c in REMOTE
+}
 ZIPPED = {"nemotron-nas"}  # several lists per layer, each required once another is given
 
 

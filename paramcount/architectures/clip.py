@@ -25,7 +25,7 @@ class SeeingClip(parts.ClipVision):
     conditions = (parts.has_patches,)
 
 
-class Clip(parts.ImageAndText):
+class ClipPair(parts.ImageAndText):
     """Source: arXiv:2103.00020, section 2.3; CLIPModel of the reference."""
 
     reference = "CLIPModel"

@@ -3,7 +3,7 @@
 from paramcount.declare import parts
 
 
-class Data2VecAudio(parts.Adapted, parts.PlacedByLayers):
+class Data2VecAudio(parts.AdaptedWaves, parts.PlacedByLayers):
     """Source: arXiv:2202.03555, section 3; modeling_data2vec_audio.py of the reference."""
 
     reference = "Data2VecAudioForCTC"

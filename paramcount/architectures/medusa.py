@@ -20,12 +20,14 @@ class Medusa(sizes.Sizes):
     n_medusa_heads: sizes.Positive = sizes.hf("num_heads", "medusa_num_heads", absent=5)
     bias: sizes.Flag = sizes.hf("medusa_fc_bias", absent=False)
     one_lm_head: sizes.Flag = sizes.hf("original_lm_head", absent=False)
-    heads: sizes.Indices = sizes.derived(lambda js, c: tuple(range(c["n_medusa_heads"])))
+    head_indices: sizes.Indices = sizes.derived(lambda js, c: tuple(range(c["n_medusa_heads"])))
 
     def forward(c, tokens: Data) -> Data:
         """The target's last hidden states to the logits of every head."""
         x = ops.given("target hidden states", "tokens", c.d_model)
-        states = [ops.layers(x, f"blocks.{i}.layers.{{layer}}", [("layer", c.n_layers)], c.layer) for i in c.heads]
+        states = [
+            ops.layers(x, f"blocks.{i}.layers.{{layer}}", [("layer", c.n_layers)], c.layer) for i in c.head_indices
+        ]
         first, *others = [c.head(h, i) for i, h in enumerate(states)]
         return ops.bundle(first, *others) if others else first
 

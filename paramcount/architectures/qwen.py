@@ -17,7 +17,7 @@ def ntk_rope(config: Mapping[str, Any], c: Any) -> ops.Rope:
     return ops.Rope(config.get("rotary_emb_base", 10_000), scaling if config.get("use_dynamic_ntk", True) else None)
 
 
-class QwenVision(parts.VisionEncoder):
+class QwenImages(parts.VisionEncoder):
     """OpenCLIP's encoder and a resampler. Source: arXiv:2308.12966, section 2.1; visual.py of Qwen/Qwen-VL."""
 
     section = "visual"
@@ -116,7 +116,7 @@ class Qwen(parts.Decoder):
     n_heads: sizes.Positive = sizes.hf(absent=32)
     d_head: sizes.Positive = sizes.hf("kv_channels", absent=128)
     d_ff: sizes.Natural = sizes.derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
-    vision: QwenVision | None
+    vision: QwenImages | None
     audio: QwenAudio | None
 
     norm_eps = sizes.setting("layer_norm_epsilon", default=1e-6)

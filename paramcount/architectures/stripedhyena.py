@@ -12,9 +12,9 @@ def inner_size(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
 
 
 def every_layer(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    """Each layer is in attn_layer_idxs or in hyena_layer_idxs."""
+    """Each layer is in attn_layer_idxs or in hyena_layer_idxs, which may be left out: it has the others."""
     listed = {*c["attention_layers"], *(js.get("hyena_layer_idxs") or ())}
-    missing = [i for i in sizes.per_layer(c) if i not in listed]
+    missing = [i for i in sizes.per_layer(c) if i not in listed] if "hyena_layer_idxs" in js else []
     if missing:
         raise ParamcountError(f"does not contain layer {missing[0]}", where="hyena_layer_idxs", expected="each layer")
 

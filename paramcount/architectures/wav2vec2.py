@@ -6,7 +6,7 @@ In pre-training, the states of hidden frames are compared with learned codes.
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class Wav2Vec2(parts.Adapted, parts.PreOrPostNorm):
+class Wav2Vec2(parts.AdaptedWaves, parts.PreOrPostNorm):
     """Source: arXiv:2006.11477, section 2; arXiv:2305.13516, section 4.2, for the small adapters in layers;
     modeling_wav2vec2.py of the reference.
     """

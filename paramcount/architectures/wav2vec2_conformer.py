@@ -17,7 +17,7 @@ def spells(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise ParamcountError("is missing", where="vocab_size", expected="a positive integer")
 
 
-class ConformerOfWaves(parts.Adapted, parts.RelativeSpeechEncoder):
+class ConformerOfWaves(parts.AdaptedWaves, parts.RelativeSpeechEncoder):
     """The sizes of Conformer layers under the names that other encoders of sounds have."""
 
     n_speech_layers = n_adapter_zeros = n_mels = sizes.constant(None)

@@ -16,7 +16,7 @@ def has_buckets(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise sizes.make_value_error(farthest, "max_bucket_distance", "a positive integer")
 
 
-class WavLM(parts.Adapted, parts.PreOrPostNorm):
+class WavLM(parts.AdaptedWaves, parts.PreOrPostNorm):
     """Source: arXiv:2110.13900, section 3.1; modeling_wavlm.py of the reference."""
 
     reference = "WavLMForCTC"

@@ -14,7 +14,7 @@ from paramcount.formats.files import read_text
 from paramcount.zoo.names import find_id, suggest_names
 
 if TYPE_CHECKING:
-    from paramcount.huggingface.forms import Form
+    from paramcount.huggingface.forms import ConfigForm
     from paramcount.huggingface.locate import Document
 
 GGUF = ".gguf"
@@ -163,7 +163,7 @@ def _load_adapter(content: Mapping[str, Any], request: LoadRequest) -> zoo.Model
     return replace(model, adapter=content, reading=model.reading._replace(notes=(note, *model.reading.notes)))
 
 
-def _find_form(content: Mapping[str, Any]) -> Form | None:
+def _find_form(content: Mapping[str, Any]) -> ConfigForm | None:
     """The form of a mapping that is no usual config.json: it has no model type, or Mistral's key beside it."""
     if "model_type" in content and "dim" not in content:
         return None
@@ -172,7 +172,7 @@ def _find_form(content: Mapping[str, Any]) -> Form | None:
     return find_form(content)
 
 
-def _load_form(form: Form, content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
+def _load_form(form: ConfigForm, content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
     """The model of a file in another form, with a note that says which; errors name the keys that the file has."""
     try:
         translation = form.translate(content)

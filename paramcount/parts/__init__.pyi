@@ -578,7 +578,7 @@ from paramcount.parts.wave_encoder import WaveEncoder as WaveEncoder
 from paramcount.parts.wave_encoder import PlacedByConvolution as PlacedByConvolution
 from paramcount.parts.wave_encoder import PreOrPostNorm as PreOrPostNorm
 from paramcount.parts.wave_encoder import PlacedByLayers as PlacedByLayers
-from paramcount.parts.wave_encoder import Adapted as Adapted
+from paramcount.parts.wave_encoder import AdaptedWaves as AdaptedWaves
 from paramcount.parts.wave_encoder import PROJECTED as PROJECTED
 from paramcount.parts.wave_encoder import WEIGHTED as WEIGHTED
 from paramcount.parts.wave_encoder import SPEAKERS as SPEAKERS

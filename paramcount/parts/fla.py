@@ -32,7 +32,7 @@ def head_share(js: sizes.ConfigJson, c: sizes.FieldValues, key: str, absent: flo
     """The size of a head if all heads share d_model times the factor in `key`."""
     total = sizes.derivations.part_of(c["d_model"], js.get(key, absent), key)
     if total < 1 or total % c["n_heads"]:
-        found = f"= {describe_value(js.get(key, absent))} makes {total} channels of d_model = {c['d_model']}"
+        found = f"= {describe_value(js.get(key, absent))} of hidden_size = {c['d_model']} is {total}"
         raise ParamcountError(found, where=key, expected=f"a multiple of the {c['n_heads']} heads")
     return total // c["n_heads"]
 

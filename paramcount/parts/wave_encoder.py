@@ -221,7 +221,7 @@ class PlacedByLayers(WaveEncoder):
         return ops.activate(ops.plain_norm(x, "layer", LAYER_EPS), c.conv_activation)
 
 
-class Adapted(WaveEncoder):
+class AdaptedWaves(WaveEncoder):
     """With convolutions behind the layers that leave one of several states, if a flag says so."""
 
     has_adapter: sizes.Flag = sizes.hf("add_adapter")

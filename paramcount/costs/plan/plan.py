@@ -28,7 +28,7 @@ from paramcount.costs.plan.choices import (
     list_support,
 )
 from paramcount.costs.plan.records import Need, PlannedDeployment, ServingPlan, ServingVariant, Subject
-from paramcount.costs.plan.search import GpuCandidate, Layout, PlacedCandidate, search
+from paramcount.costs.plan.search import GpuCandidate, ParallelLayout, PlacedCandidate, search
 from paramcount.costs.plan.speed import Speed, bound_speed, sum_reads, trace_passes
 from paramcount.costs.requests import find_engine, find_longest_context, make_request, warn_ignored_window, warn_request
 from paramcount.costs.roofline import find_rate
@@ -243,7 +243,7 @@ def describe_plan(subject: Subject, variants: list[ServingVariant], placements: 
 
 
 def measure_with_remedies(
-    placement: PlacedCandidate, layout: Layout, variant: ServingVariant, store: Callable[[str], StoredRows]
+    placement: PlacedCandidate, layout: ParallelLayout, variant: ServingVariant, store: Callable[[str], StoredRows]
 ) -> Fit:
     """How a placement fits when the model is divided like this; if it does not, with what makes it fit."""
     deployment = layout.apply(placement.candidate.deployment)

@@ -32,7 +32,7 @@ class GpuCandidate(NamedTuple):
     deployment: Deployment  # on one of them
 
 
-class Layout(NamedTuple):
+class ParallelLayout(NamedTuple):
     """How GPUs share a model."""
 
     parallel: Parallelism
@@ -50,10 +50,10 @@ class PlacedCandidate(NamedTuple):
     """The fewest GPUs on which a candidate fits; if it does not, the most that were tried."""
 
     candidate: GpuCandidate
-    layout: Layout
+    layout: ParallelLayout
     verdict: str  # one of devices.VERDICTS
     too_close: Parallelism | None = None  # fewer GPUs, on which it is too close to call
-    one_machine: Layout | None = None  # the GPUs of one machine, if it takes several
+    one_machine: ParallelLayout | None = None  # the GPUs of one machine, if it takes several
 
     @property
     def parallel(self) -> Parallelism:
@@ -67,7 +67,7 @@ class PlacedCandidate(NamedTuple):
         return (severity, self.parallel.devices, memory) if not severity else (severity, -memory, 0)
 
 
-def list_layouts(deployment: Deployment) -> Iterator[Layout]:
+def list_layouts(deployment: Deployment) -> Iterator[ParallelLayout]:
     """How so many GPUs may share a model, the fewest first; for several users with data-parallel attention, too."""
     engine, shape = deployment.engine, deployment.shape
     numbers = [1, 2, 4, *range(WITHIN_NODE, MOST_DEVICES + 1, WITHIN_NODE)]
@@ -80,11 +80,11 @@ def list_layouts(deployment: Deployment) -> Iterator[Layout]:
                 engine.check_parallelism(shape, parallel)
                 if shape.n_kv_heads and shape.n_kv_heads % parallel.tp and parallel.tp % shape.n_kv_heads:
                     continue
-                yield Layout(parallel)
+                yield ParallelLayout(parallel)
                 if deployment.request.batch > 1:
                     for other in engine.replicate_attention(deployment._replace(parallel=parallel)):
                         engine.check_parallelism(shape, other.parallel)
-                        yield Layout(other.parallel, other.request.options)
+                        yield ParallelLayout(other.parallel, other.request.options)
                 break
 
 
@@ -109,7 +109,10 @@ def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[Placed
     layouts = {variant: list_layouts(it) for variant, it in first.items()}
     following = {variant: next(choices, None) for variant, choices in layouts.items()}
     ordered = candidates if limit is None else sorted(candidates, key=lambda candidate: candidate.gpu.memory_bytes)
-    left = {i: PlacedCandidate(candidate, Layout(Parallelism()), DOES_NOT_FIT) for i, candidate in enumerate(ordered)}
+    left = {
+        i: PlacedCandidate(candidate, ParallelLayout(Parallelism()), DOES_NOT_FIT)
+        for i, candidate in enumerate(ordered)
+    }
     placed: list[PlacedCandidate] = []
     while left and (limit is None or len(placed) < limit):
         devices = min((layout.parallel.devices for layout in following.values() if layout), default=None)
@@ -134,7 +137,7 @@ def search(candidates: Sequence[GpuCandidate], limit: int | None) -> list[Placed
 
 
 def try_layout(
-    candidate: GpuCandidate, layout: Layout, before: PlacedCandidate, needs: dict[int, int]
+    candidate: GpuCandidate, layout: ParallelLayout, before: PlacedCandidate, needs: dict[int, int]
 ) -> PlacedCandidate:
     """`before` with one more layout tried. `needs`: {variant: bytes without overhead on the fullest GPU of it}."""
     deployment, parallel = layout.apply(candidate.deployment), layout.parallel

@@ -18,9 +18,9 @@ from paramcount.huggingface.forms import (
     state_spaces,
     untyped,
 )
-from paramcount.huggingface.forms.form import Form, Translation
+from paramcount.huggingface.forms.form import ConfigForm, Translation
 
-__all__ = ["FILE_NAMES", "FORMS", "Form", "Translation", "find_form"]
+__all__ = ["FILE_NAMES", "FORMS", "ConfigForm", "Translation", "find_form"]
 
 # The names under which files of these forms are kept; in a directory, the first that is there counts.
 FILE_NAMES = (
@@ -38,6 +38,6 @@ FORMS = (
 )
 
 
-def find_form(document: Mapping[str, Any]) -> Form | None:
+def find_form(document: Mapping[str, Any]) -> ConfigForm | None:
     """The form of a parsed file; None for a config.json, and for what no form recognises."""
     return next((form for form in FORMS if form.matches(document)), None)

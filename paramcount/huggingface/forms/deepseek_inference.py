@@ -6,7 +6,7 @@ Source: github deepseek-ai/DeepSeek-V3, inference/model.py (ModelArgs, MLA, Gate
 from __future__ import annotations
 
 from paramcount.errors import make_choice_error
-from paramcount.huggingface.forms.form import Document, Form, Translation, rename_keys
+from paramcount.huggingface.forms.form import ConfigForm, Document, Translation, rename_keys
 
 KEYS = {
     "dim": "hidden_size", "inter_dim": "intermediate_size", "moe_inter_dim": "moe_intermediate_size",
@@ -51,4 +51,4 @@ def translate(document: Document) -> Translation:
     return Translation({**names, **found})
 
 
-FORM = Form("a config of DeepSeek's inference code", matches, translate, KEYS)
+FORM = ConfigForm("a config of DeepSeek's inference code", matches, translate, KEYS)

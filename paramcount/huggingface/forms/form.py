@@ -11,7 +11,7 @@ from paramcount.errors import ParamcountError, describe_value
 Document = Mapping[str, Any]
 
 
-class Form(NamedTuple):
+class ConfigForm(NamedTuple):
     """A form in which people keep the sizes of models."""
 
     name: str  # as in "read as Meta's params.json"
@@ -22,7 +22,7 @@ class Form(NamedTuple):
     def rename(self, text: str) -> str:
         """A message with the keys that the file has.
 
-        >>> Form("", bool, Translation, {"dim": "hidden_size"}).rename("hidden_size = 0")
+        >>> ConfigForm("", bool, Translation, {"dim": "hidden_size"}).rename("hidden_size = 0")
         'dim = 0'
         """
         for key, name in self.keys.items():

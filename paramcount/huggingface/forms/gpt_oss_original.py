@@ -5,7 +5,7 @@ Source: github openai/gpt-oss, gpt_oss/torch/model.py (ModelConfig).
 
 from __future__ import annotations
 
-from paramcount.huggingface.forms.form import Document, Form, Translation, rename_keys, require
+from paramcount.huggingface.forms.form import ConfigForm, Document, Translation, rename_keys, require
 
 KEYS = {"num_experts": "num_local_experts", "experts_per_token": "num_experts_per_tok"}
 ROPE = ("rope_scaling_factor", "rope_ntk_alpha", "rope_ntk_beta", "initial_context_length")
@@ -35,4 +35,4 @@ def translate(document: Document) -> Translation:
     return Translation({"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], **found})
 
 
-FORM = Form("the config of gpt-oss's original files", matches, translate, KEYS)
+FORM = ConfigForm("the config of gpt-oss's original files", matches, translate, KEYS)

@@ -10,8 +10,8 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.huggingface.forms.form import (
+    ConfigForm,
     Document,
-    Form,
     Translation,
     get_block,
     get_number,
@@ -144,4 +144,4 @@ def translate_vision(document: Document) -> dict[str, Any]:
     }
 
 
-FORM = Form("Meta's params.json", matches, translate, KEYS)
+FORM = ConfigForm("Meta's params.json", matches, translate, KEYS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.forms import state_spaces
-from paramcount.huggingface.forms.form import Document, Form, Translation, get_block, rename_keys, require
+from paramcount.huggingface.forms.form import ConfigForm, Document, Translation, get_block, rename_keys, require
 
 KEYS = {
     "dim": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
@@ -156,4 +156,4 @@ def translate_mamba(document: Document) -> Translation:
     return state_spaces.translate(rename_keys(document, names, ("model_type", "n_groups")) | groups)
 
 
-FORM = Form("Mistral's params.json", matches, translate, KEYS)
+FORM = ConfigForm("Mistral's params.json", matches, translate, KEYS)

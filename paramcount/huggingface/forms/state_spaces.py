@@ -7,7 +7,7 @@ Source: github state-spaces/mamba, mamba_ssm/models/config_mamba.py (MambaConfig
 from __future__ import annotations
 
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
-from paramcount.huggingface.forms.form import Document, Form, Translation, get_block, get_positive, rename_keys
+from paramcount.huggingface.forms.form import ConfigForm, Document, Translation, get_block, get_positive, rename_keys
 
 KEYS = {"d_model": "hidden_size", "n_layer": "num_hidden_layers", "tie_embeddings": "tie_word_embeddings"}
 UNUSED = ("ssm_cfg", "attn_layer_idx", "attn_cfg", "d_intermediate", "fused_add_norm", "rms_norm",
@@ -72,4 +72,4 @@ def pad_vocabulary(document: Document) -> int:
     return -(-size // multiple) * multiple
 
 
-FORM = Form("a config of state-spaces' Mamba", matches, translate, KEYS)
+FORM = ConfigForm("a config of state-spaces' Mamba", matches, translate, KEYS)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, join_words
-from paramcount.huggingface.forms.form import Document, Form, Translation, rename_keys, require
+from paramcount.huggingface.forms.form import ConfigForm, Document, Translation, rename_keys, require
 
 
 class Signature(NamedTuple):
@@ -142,5 +142,5 @@ def translate_hparams(document: Document) -> Translation:
     return Translation({"model_type": "gpt2", **rename_keys(document, HPARAMS_KEYS)})
 
 
-HPARAMS = Form("OpenAI's hparams.json of GPT-2", matches_hparams, translate_hparams, HPARAMS_KEYS)
-FORM = Form("a config without model_type", matches, translate)
+HPARAMS = ConfigForm("OpenAI's hparams.json of GPT-2", matches_hparams, translate_hparams, HPARAMS_KEYS)
+FORM = ConfigForm("a config without model_type", matches, translate)
