@@ -148,13 +148,13 @@ UNREAD = {
     "clip", "clip-vit-base-patch32", "clip-vit-large-patch14", "clip-vit-large-patch14-text",
     "clip.CLIPForImageClassification", "clip_text_model", "clip_text_model.CLIPTextModelWithProjection",
     "cogvlm2-llama3-chat-19B", "data2vec-audio", "delta-net-1.3b", "eagle-llama-3-8b-instruct",
-    "eagle3-llama-3.1-8b-instruct", "fla-transformer-1.3b", "gated-deltanet-1.3b", "gla-1.3b", "gsa-1.3b", "hgrn2-1.3b",
-    "hubert", "jina-embeddings-v3", "layoutlmv3", "molmo-7b-d", "phi-1_5-mixformer", "qwen-vl-chat",
-    "rwkv-7-world-1.5b", "sew", "siglip", "siglip-base-patch16-224", "siglip-base-patch16-224-text", "siglip.SiglipForImageClassification",
-    "siglip2", "siglip2.Siglip2ForImageClassification", "siglip2_text_model", "siglip_text_model",
-    "speech-encoder-decoder", "speecht5", "speecht5.SpeechT5ForSpeechToSpeech", "speecht5.SpeechT5ForTextToSpeech",
-    "stripedhyena-nous-7b", "unispeech", "unispeech-sat", "unispeech-sat.UniSpeechSatForPreTraining", "wav2vec2",
-    "wav2vec2-conformer", "wavlm",
+    "eagle3-llama-3.1-8b-instruct", "fla-transformer-1.3b", "gated-deltanet-1.3b", "gla-1.3b", "gsa-1.3b",
+    "hgrn2-1.3b", "hubert", "jina-embeddings-v3", "layoutlmv3", "molmo-7b-d", "phi-1_5-mixformer", "qwen-vl-chat",
+    "rwkv-7-world-1.5b", "sew", "siglip", "siglip-base-patch16-224", "siglip-base-patch16-224-text",
+    "siglip.SiglipForImageClassification", "siglip2", "siglip2.Siglip2ForImageClassification", "siglip2_text_model",
+    "siglip_text_model", "speech-encoder-decoder", "speecht5", "speecht5.SpeechT5ForSpeechToSpeech",
+    "speecht5.SpeechT5ForTextToSpeech", "stripedhyena-nous-7b", "unispeech", "unispeech-sat",
+    "unispeech-sat.UniSpeechSatForPreTraining", "wav2vec2", "wav2vec2-conformer", "wavlm",
 }  # fmt: skip
 
 
