@@ -56,7 +56,7 @@ def find_types(named: Iterable[tuple[str, type[Sizes]]]) -> dict[str, str]:
     for part in (remote, library):
         claims: dict[str, set[str]] = {}
         for own, name, cls in part:
-            for other in (own, *cls.equivalent_classes):
+            for other in (own, *(cls.equivalent_classes if cls.is_found_by_class else ())):
                 claims.setdefault(other, set()).add(split_name(name)[0])
         unstated = {name for _, name, cls in part if "released_as" in vars(cls)}
         claims = {cls: types - unstated or types for cls, types in claims.items()}

@@ -24,6 +24,7 @@ class XlmRobertaFlash(JinaEmbeddingsV3):
     reference = "XLMRobertaLoRA of jinaai/xlm-roberta-flash-implementation"
     base_model = ""
     equivalent_classes = ("XLMRobertaModel",)
+    is_found_by_class = False  # the class alone is that of transformers
     task_heads: ClassVar[dict[str, object]] = {}
     released_as = {"xlm-roberta": ("xlm-roberta-flash-implementation", "XLMRobertaLoRA")}
     conditions = (
