@@ -344,12 +344,21 @@ def copy_config(model: Model) -> dict[str, Any]:
     return export_config(model, [path for path in list_paths(model.sizes) if type(get_size(model.sizes, path)) is int])
 
 
+# Their config.json needs keys that no size says; the page gives the reason in its place. The list may only shrink.
+UNCOPIED = {
+    "delta-net-1.3b", "gated-deltanet-1.3b", "gla-1.3b", "gsa-1.3b", "hgrn2-1.3b", "llava-v1.5-7b",
+    "nomic-embed-text-v2-moe",
+}  # fmt: skip
+
+
 @in_batches("id", pick_structures(every=8), size=40)
 def test_a_copied_config_json_counts_as_its_model(id: str) -> None:
     model = pc.load(id)
     model = replace(model, config=build_as_reference(model.sizes))  # a config.json is read as the reference does
     copied = copy_config(model)
-    assert "reason" not in copied
+    assert ("reason" in copied) == (id in UNCOPIED)
+    if id in UNCOPIED:
+        return
     read, count = pc.count(json.loads(json.dumps(copied["document"]))), count_model(model)
     for name in ("total", "active", "active_min", "components", "parts", "buffers"):
         assert getattr(read, name) == getattr(count, name), name
