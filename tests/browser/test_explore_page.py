@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import random
-import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -232,11 +231,15 @@ def move_sliders(model: Model, generator: random.Random) -> dict[str, int]:
 # ---- the page as people use it
 
 FEW = ["gpt2-small", "deepseek-v3", "gemma-3-27b", "t5-small", "mamba-130m", "qwen2-vl-2b"]
-ADDRESSES = (
-    "#browse", "#browse?q=deep&sort=-total&columns=name,total,cache", "#compare/gpt2-small,deepseek-v3,mamba-130m",
-    "#change/deepseek-v3?n_layers=70&context=100000", "#change/gpt2-small?n_heads=7", "#change/gemma-3-27b",
-    "#inside/deepseek-v3", "#inside/t5-small?at=decoder", "#inside/nothing", "#nothing/%E0%A4%A?x",
-)  # fmt: skip
+ADDRESSES = {
+    "#": "start", "#start": "start", "#model/deepseek-v3": "model", "#model/t5-small": "model",
+    "#browse": "browse", "#browse?q=deep&sort=-total&columns=name,total,cache": "browse",
+    "#compare/gpt2-small,deepseek-v3,mamba-130m": "compare", "#fit/deepseek-v3": "fit",
+    "#change/deepseek-v3?n_layers=70&context=100000": "change", "#change/gpt2-small?n_heads=7": "change",
+    "#change/gemma-3-27b": "change", "#inside/deepseek-v3": "inside", "#inside/t5-small?at=decoder": "inside",
+    "#run": "run", "#inside/gpt3-small": "missing", "#modle/gpt2": "missing", "#nothing/%E0%A4%A?x": "missing",
+}  # fmt: skip
+WAIT = "new Promise((done) => setTimeout(() => done(1), 100))"
 AXE = Path(pc.__file__).parent / "explore" / "node_modules" / "axe-core" / "axe.min.js"
 VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(
   violations.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html.slice(0, 200))])))"""
@@ -256,10 +259,8 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def go(browser: Browser, address: str) -> None:
     """Follow an address in the page, and wait until it is shown."""
     browser.value(f"location.hash = {json.dumps(address)}")
-    view = re.match(r"#(browse|compare|change|inside)", address)
-    shown = (
-        f"document.querySelector('nav a[aria-current]').hash.startsWith({json.dumps(view[0] if view else '#browse')})"
-    )
+    view = ADDRESSES.get(address) or address[1:].partition("/")[0].partition("?")[0]
+    shown = f"document.querySelector('main').dataset.view === {json.dumps(view)}"
     wait_for(
         browser,
         f"""new Promise((done) => {{
@@ -304,13 +305,47 @@ def test_axe_finds_no_violation(browser: Browser, few: Path, dark: bool) -> None
         assert (address, json.loads(wait_for(browser, VIOLATIONS))) == (address, [])
 
 
+MISSING = {
+    "#inside/gpt3-small": ("This page has no model gpt3-small.", {"#inside/gpt2-small"}),
+    "#compare/gpt2-small,deepseek-v4": ("This page has no model deepseek-v4.", {"#compare/gpt2-small,deepseek-v3"}),
+    "#modle/gpt2": ("This page has no view modle.", {"#model"}),
+    "#deepseek-v3": ("This page has no view deepseek-v3.", {"#model/deepseek-v3"}),
+    "#zzzzzzzzzzz": ("This page has no view zzzzzzzzzzz.", set()),
+}
+
+
+@pytest.mark.parametrize("address", MISSING)
+def test_an_address_that_the_page_does_not_have_says_so_with_the_nearest_ones(
+    browser: Browser, few: Path, address: str
+) -> None:
+    open_page(browser, few)
+    browser.value(f"location.hash = {json.dumps(address)}")
+    wait_for(browser, WAIT)
+    sentence, links = MISSING[address]
+    assert sentence in browser.value("document.querySelector('main').innerText").replace("“", "").replace("”", "")
+    found = browser.value("[...document.querySelectorAll('main a')].map((link) => link.hash)")
+    assert set(found) - {"#start", "#browse"} == links
+    assert browser.value("document.title") == "Not found · paramcount"
+
+
+def test_the_title_of_the_window_follows_the_address(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    titles = {
+        "#start": "paramcount", "#model/deepseek-v3": "DeepSeek-V3 · paramcount", "#browse": "All models · paramcount",
+        "#compare/gpt2-small,t5-small": "Compare · GPT-2 small, T5 Small · paramcount",
+    }  # fmt: skip
+    for address, title in titles.items():
+        go(browser, address)
+        assert browser.value("document.title") == title
+
+
 def test_names_and_notes_are_inert(browser: Browser, tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)}{{alert(4)}}"
     model = dataclasses.replace(pc.load("gpt2-small"), id=evil, name=evil)
     path = tmp_path / "evil.html"
     path.write_text(build_page([model]), encoding="utf-8")
     open_page(browser, path)
-    for view in ("browse", "compare/", "change/", "inside/"):
+    for view in ("browse", "model/", "compare/", "change/", "inside/"):
         go(browser, f"#{view}{quote(evil) if view.endswith('/') else ''}")
         assert evil in browser.value("document.body.textContent"), view
     assert browser.value("document.querySelectorAll('main img, main script').length") == 0
@@ -359,7 +394,7 @@ def test_a_step_of_the_drawing_shows_its_shapes_and_its_sentence(browser: Browse
     open_page(browser, few)
     go(browser, "#inside/gpt2-small")
     browser.value(f"{STEP.format(json.dumps('keys'))}.dispatchEvent(new MouseEvent('click', {{ bubbles: true }})); 1")
-    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    wait_for(browser, WAIT)
     details = browser.value(DETAILS)
     assert "Takes the keys out of the q, k and v." in details
     assert "1 × 12 × 64" in details
@@ -367,7 +402,7 @@ def test_a_step_of_the_drawing_shows_its_shapes_and_its_sentence(browser: Browse
     assert browser.value(pressed) == ["keys, 1 × 12 × 64"]
     browser.value(f"{STEP.format(json.dumps('up'))}.focus(); 1")
     press(browser, "Enter")
-    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    wait_for(browser, WAIT)
     details = browser.value(DETAILS)
     assert "Multiplies the output of norm by a weight matrix and adds a bias." in details
     assert "h.{layer}.mlp.c_fc.weight: 768 × 3,072" in details
@@ -375,7 +410,7 @@ def test_a_step_of_the_drawing_shows_its_shapes_and_its_sentence(browser: Browse
     browser.value(
         "[...document.querySelectorAll('.details button')].find((b) => b.innerText === 'Previous step').click()"
     )
-    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    wait_for(browser, WAIT)
     assert browser.value(pressed) == ["norm, 1 × 768"]
     assert browser.complaints() == []
 
@@ -403,7 +438,7 @@ def test_an_arrow_key_moves_a_slider_and_the_address_follows(browser: Browser, f
     go(browser, "#change/gpt2-small")
     browser.value("document.querySelector('[aria-label=\"n_layers, slider\"]').focus(); 1")
     press(browser, "ArrowRight")
-    wait_for(browser, "new Promise((done) => setTimeout(() => done(1), 100))")
+    wait_for(browser, WAIT)
     n = int(browser.value("document.getElementById('size-n_layers').value"))
     assert n == 13
     assert browser.value("location.hash") == "#change/gpt2-small?n_layers=13"

@@ -1,4 +1,4 @@
-// The page: reads its data and its address, and shows one of four views.
+// The page: reads its data and its address, and shows one of its views.
 
 import { render } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
@@ -9,11 +9,17 @@ import * as copies from "./copies.js";
 import * as counting from "./count.js";
 import * as memory from "./memory.js";
 import { readData } from "./data.js";
+import { Fit } from "./fit.jsx";
 import { Inside } from "./inside.jsx";
-import { formatFragment, parseFragment } from "./state.js";
+import { Model } from "./model.jsx";
+import { NotFound } from "./notfound.jsx";
+import { Run } from "./run.jsx";
+import { Start } from "./start.jsx";
+import { VIEWS, findUnknown, formatFragment, nameState, parseFragment } from "./state.js";
 
-const NAMES = { browse: "Browse", compare: "Compare", change: "Change", inside: "See inside" };
-const PAGES = { browse: Browse, compare: Compare, change: Change, inside: Inside };
+const PAGES = {
+  start: Start, model: Model, browse: Browse, compare: Compare, fit: Fit, change: Change, inside: Inside, run: Run,
+};
 
 function App({ data }) {
   const [state, setState] = useState(() => parseFragment(location.hash));
@@ -30,16 +36,21 @@ function App({ data }) {
       return after;
     });
   }, []);
-  const Page = PAGES[state.view];
+  const unknown = findUnknown(state, data.byId);
+  const Page = unknown ? NotFound : PAGES[state.view];
+  useEffect(() => {
+    document.title = unknown ? "Not found · paramcount" : nameState(state, data.byId);
+  }, [state]);
+  const models = state.ids.filter((id) => data.byId.has(id));
   return (
     <>
       <header>
-        <strong>paramcount</strong>
+        <a class="brand" href="#start">paramcount</a>
         <nav aria-label="Views">
-          {Object.entries(NAMES).map(([view, name]) => (
+          {Object.entries(VIEWS).map(([view, { name, hasModels }]) => (
             <a
               key={view}
-              href={formatFragment({ view, ids: view === "browse" ? [] : state.ids })}
+              href={formatFragment({ view, ids: hasModels ? models : [] })}
               aria-current={view === state.view ? "page" : undefined}
             >
               {name}
@@ -47,8 +58,8 @@ function App({ data }) {
           ))}
         </nav>
       </header>
-      <main>
-        <Page key={state.view} data={data} state={state} go={go} />
+      <main data-view={unknown ? "missing" : state.view}>
+        <Page key={state.view} data={data} state={state} go={go} unknown={unknown} />
       </main>
       <footer>
         {document.querySelector("meta[name=generator]").content}. Exact counts of {data.models.length.toLocaleString("en")} models, matching the reference

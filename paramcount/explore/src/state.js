@@ -1,13 +1,23 @@
-// The state of the page in the fragment of its address: "#change/gpt2-small?d_model=1024", "#compare/a,b".
+// The state of the page in the fragment of its address: "#model/qwen3-8b", "#compare/a,b", "#change/gpt2-small?d_model=1024".
 
-export const VIEWS = ["browse", "compare", "change", "inside"];
+/** The names of the views in the navigation, and whether the ids in their address are models. */
+export const VIEWS = {
+  start: { name: "Start", hasModels: false },
+  model: { name: "Model", hasModels: true },
+  browse: { name: "All models", hasModels: false },
+  compare: { name: "Compare", hasModels: true },
+  fit: { name: "Does it fit?", hasModels: true },
+  change: { name: "Change sizes", hasModels: true },
+  inside: { name: "See inside", hasModels: true },
+  run: { name: "Watch one run", hasModels: false },
+};
 
-/** {view, ids, options} of a fragment; anything that is not understood is left out. */
+/** {view, ids, options} of a fragment; the view of an empty one is "start", of an unknown one what the address says. */
 export function parseFragment(fragment) {
   const [path, query = ""] = splitOnce(fragment.replace(/^#/, ""), "?");
   const [view, ids = ""] = splitOnce(path, "/");
   return {
-    view: VIEWS.includes(view) ? view : "browse",
+    view: decode(view) || "start",
     ids: ids.split(",").filter(Boolean).map(decode),
     options: Object.fromEntries(query.split("&").filter(Boolean).map(readPair)),
   };
@@ -24,7 +34,22 @@ export function formatFragment({ view, ids = [], options = {} }) {
   return `#${view}${ids.length ? "/" + ids.map(encode).join(",") : ""}${query ? "?" + query : ""}`;
 }
 
-const encode = (text) => encodeURIComponent(text).replace(/%20/g, "+");
+/** {view} or {id} of what an address names and the page does not have; null if it has everything. */
+export function findUnknown({ view, ids }, byId) {
+  if (!Object.hasOwn(VIEWS, view)) return { view };
+  const id = VIEWS[view].hasModels ? ids.find((one) => !byId.has(one)) : undefined;
+  return id === undefined ? null : { id };
+}
+
+/** The title of the window. */
+export function nameState({ view, ids }, byId) {
+  const name = Object.hasOwn(VIEWS, view) ? VIEWS[view].name : "Not found";
+  const models = ids.map((id) => byId.get(id)?.name).filter(Boolean).join(", ");
+  const words = view === "start" ? [] : view === "model" ? [models] : VIEWS[view]?.hasModels ? [name, models] : [name];
+  return [...words.filter(Boolean), "paramcount"].join(" · ");
+}
+
+const encode = (text) => encodeURIComponent(text).replace(/%20/g, "+").replace(/%2F/g, "/");
 
 function decode(text) {
   try {

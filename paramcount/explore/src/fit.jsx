@@ -1,0 +1,3 @@
+// Whether a model fits on GPUs.
+
+export const Fit = () => <h1>Does it fit?</h1>;

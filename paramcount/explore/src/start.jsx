@@ -1,0 +1,3 @@
+// The first view.
+
+export const Start = () => <h1>How big is a language model, and why?</h1>;
