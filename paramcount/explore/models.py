@@ -14,6 +14,7 @@ from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure, list_flows
 from paramcount.drawing.colours import COLOURS
 from paramcount.errors import ParamcountError
+from paramcount.explore.article import render_article
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
 from paramcount.explore.packings import FORMATS, Packings
@@ -141,6 +142,7 @@ def export_model(model: Model, structures: Structures) -> Data:
         "variants": variants,
         "published": [export_published(figure) for figure in model.published],
         "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],
+        "article": render_article(model),
         "yaml": export_yaml(model),
         "config": export_config(model, set.intersection(*paths)),
         "notes": [*model.notes, *count.notes],

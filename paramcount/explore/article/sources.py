@@ -1,0 +1,30 @@
+"""Where the facts of a model come from."""
+
+from __future__ import annotations
+
+from paramcount.counting.count import Count
+from paramcount.explore.article.elements import Html, element, join, make_list, make_section
+from paramcount.zoo import Model
+from paramcount.zoo.source_links import split_links
+
+
+def render_notes(model: Model, count: Count) -> Html:
+    notes = [*model.notes, *count.notes, *count.warnings]
+    return make_section("Notes", [], make_list(notes)) if notes else Html("")
+
+
+def render_sources(model: Model) -> Html:
+    items = [join((render_reference(source.ref), f" (accessed {source.accessed})")) for source in model.sources]
+    links = [make_link(f"https://huggingface.co/{model.hf}", f"{model.hf} on Hugging Face")] if model.hf else []
+    if not items and not links:
+        return Html("")
+    return make_section("Sources", [], make_list([*links, *items]))
+
+
+def render_reference(ref: str) -> Html:
+    """A reference with its repositories and addresses as links."""
+    return join(make_link(url, text) if url else text for text, url in split_links(ref))
+
+
+def make_link(url: str, text: str) -> Html:
+    return element("a", text, href=url, rel="noopener")
