@@ -38,6 +38,8 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["architectures"],
         ["validate", str(ZOO / "gpt/gpt2-small.yaml"), str(ZOO / "qwen/qwq-32b.yaml"), str(DATA / "limits.json")],
         ["compare", "gpt2-small", "deepseek-v3", "jamba-v0.1"],
+        ["cite", "gpt2-small", "gpt-4", "--estimates"],
+        ["cite"],
     ]
     lines += [
         ["compare", "gpt-4", "gpt2-small", "--estimates"],

@@ -19,6 +19,7 @@ GROUPS = {
     "Database": {
         "list": ("list_models", "Search, filter and sort the models in the zoo."),
         "sql": ("sql", "Query the zoo with SQL."),
+        "cite": ("cite", "Print BibTeX for models, their sources and paramcount."),
         "export": ("export", "Write the zoo to a SQLite, Parquet, CSV, JSON or Excel file."),
     },
     "Resources": {

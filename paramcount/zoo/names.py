@@ -15,9 +15,9 @@ from paramcount.zoo.catalog import map_built_in_paths
 
 # The names of the commands. As the first word on a command line they are never a model.
 RESERVED = (
-    "add", "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "explore", "export", "flops", "help",
-    "list", "lora", "map", "memory", "plan", "report", "scan", "schema", "show", "size", "sql", "sweep", "trace",
-    "training", "validate", "verify", "why",
+    "add", "architectures", "audit", "cite", "compare", "diff", "docs", "draw", "explain", "explore", "export",
+    "flops", "help", "list", "lora", "map", "memory", "plan", "report", "scan", "schema", "show", "size", "sql",
+    "sweep", "trace", "training", "validate", "verify", "why",
 )  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 

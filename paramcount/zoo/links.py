@@ -1,0 +1,109 @@
+"""The web address of a source, read off the notation in which the zoo's entries cite it.
+
+`github OWNER/REPO@COMMIT:PATH`, `huggingface.co/…`, `HF OWNER/REPO`, `arXiv:ID`, `PACKAGE VERSION (wheel on PyPI)`,
+`transformers VERSION` and any other address; the first page that is cited counts. Nothing else becomes a link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+REPOSITORY = r"(?P<owner>[A-Za-z0-9][A-Za-z0-9_.-]*)/(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)"
+COMMIT = r"(?:@(?P<commit>[0-9a-f]{7,40})\b)?"
+FILE = r"(?::(?P<path>[^\s,;:()\"'<>\\`{}|^?#]*[^\s,;:()\"'<>\\`{}|^?#.]))?"
+PATH = r"(?:/[A-Za-z0-9_.~%@+=&?#/-]*[A-Za-z0-9_~%+=/-])?"
+DOMAINS = "ai|app|blog|cn|co|com|de|dev|edu|eu|fr|io|it|jp|kr|link|net|news|org|ru|site|tech|uk|wiki"
+
+
+class SourceLink(NamedTuple):
+    """Where a source is: its address, the account or site that publishes it, and the commit that is cited."""
+
+    url: str
+    owner: str
+    commit: str = ""
+
+
+def link_source(ref: str) -> str | None:
+    """The web address of a source; None if it cites none.
+
+    >>> link_source("github openai/gpt-2@242aac8d54b7:model_card.md")
+    'https://github.com/openai/gpt-2/blob/242aac8d54b7/model_card.md'
+    >>> link_source("model card of Qwen/Qwen3-8B")
+    'https://huggingface.co/Qwen/Qwen3-8B'
+    >>> print(link_source("a public summary on GitHub"))
+    None
+    """
+    link = find_link(ref)
+    return link.url if link else None
+
+
+@cache
+def find_link(ref: str) -> SourceLink | None:
+    """The first link that a source cites: a page rather than a whole site, a package or an identifier only if it cites
+    no address."""
+    for patterns in (ADDRESSES, IDENTIFIERS):
+        found = [(match.start(), make(match)) for pattern, make in patterns for match in pattern.finditer(ref)]
+        if found:
+            return min(found, key=lambda place: (not urlsplit(place[1].url).path.strip("/"), place[0]))[1]
+    return None
+
+
+def link_github(match: re.Match[str]) -> SourceLink:
+    owner, name, commit, path = (match[key] or "" for key in ("owner", "name", "commit", "path"))
+    url = f"https://github.com/{owner}/{name.removesuffix('.git')}"
+    if path:
+        url += f"/blob/{commit or 'HEAD'}/{quote(path, safe='/%+@=&~')}"
+    elif commit:
+        url += f"/commit/{commit}"
+    return SourceLink(url, owner, commit)
+
+
+def link_hub(match: re.Match[str]) -> SourceLink:
+    parts = match.groupdict()
+    owner, commit, path = parts["owner"], parts.get("commit") or "", parts.get("path") or ""
+    url = f"https://huggingface.co/{owner}/{parts['name']}"
+    if path:
+        url += f"/blob/{commit or 'main'}/{quote(path, safe='/%+@=&~')}"
+    elif commit:
+        url += f"/commit/{commit}"
+    return SourceLink(url, owner, commit)
+
+
+def link_address(match: re.Match[str]) -> SourceLink:
+    url = match[0] if match[0].startswith("http") else f"https://{match[0]}"
+    parts = urlsplit(url)
+    names = parts.path.strip("/").split("/")
+    is_repository = parts.netloc in ("huggingface.co", "github.com") and len(names) > 1
+    if not is_repository or names[0] in ("docs", "datasets", "blog", "collections", "papers"):
+        return SourceLink(url, parts.netloc.rpartition("@")[2].removeprefix("www."))
+    commit = re.search(r"/(?:blob|blame|commit|tree|resolve|raw)/([0-9a-f]{7,40})\b", parts.path)
+    return SourceLink(url, names[0], commit[1] if commit else "")
+
+
+def link_package(match: re.Match[str]) -> SourceLink:
+    name = match["package"].casefold()
+    return SourceLink(f"https://pypi.org/project/{name}/{match['version']}/", name)
+
+
+def link_arxiv(match: re.Match[str]) -> SourceLink:
+    return SourceLink(f"https://arxiv.org/abs/{match['id']}", "arXiv")
+
+
+Patterns = list[tuple[re.Pattern[str], Callable[[re.Match[str]], SourceLink]]]
+ADDRESSES: Patterns = [
+    (re.compile(rf"\bgithub {REPOSITORY}{COMMIT}{FILE}"), link_github),
+    (re.compile(rf"\bHF(?: page| commit)? {REPOSITORY}{COMMIT}{FILE}"), link_hub),
+    (re.compile(rf"\bhttps?://[A-Za-z0-9.-]+{PATH}"), link_address),
+    (re.compile(rf"(?<![\w@/.-])(?:[A-Za-z0-9-]+\.)+(?:{DOMAINS})\b(?![\w-]|\.\w){PATH}"), link_address),
+]
+IDENTIFIERS: Patterns = [
+    (re.compile(rf"\bmodel card of {REPOSITORY}"), link_hub),
+    (re.compile(rf"\bHF safetensors total(?: of)? {REPOSITORY}"), link_hub),
+    (re.compile(r"\barXiv:(?P<id>\d{4}\.\d{4,5}(?:v\d+)?)"), link_arxiv),
+    (re.compile(r"(?P<package>[A-Za-z][\w-]*) (?P<version>\d+(?:\.\d+)+) \(wheel on PyPI\)"), link_package),
+    (re.compile(r"\b(?P<package>transformers) (?P<version>\d+(?:\.\d+)+)\b"), link_package),
+]
