@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from paramcount import zoo
+from paramcount.zoo import load_all
 from paramcount.zoo.citations import Citation, cite_model, cite_paramcount, make_key, render_bibtex
 from paramcount.zoo.entries import parse_entry
 from paramcount.zoo.links import find_link, link_source
@@ -58,7 +58,7 @@ def test_a_source_is_linked_as_it_is_cited(ref: str, url: str | None) -> None:
 
 
 def test_every_source_of_the_zoo_has_a_link_or_is_one_of_few() -> None:
-    refs = [source.ref for entry in zoo.load_all() for source in entry.sources]
+    refs = [source.ref for entry in load_all() for source in entry.sources]
     links = [find_link(ref) for ref in refs]
     assert len(refs) > 1600
     assert sum(link is None for link in links) <= WITHOUT_LINK

@@ -12,8 +12,9 @@ from paramcount.counting.count import Count
 from paramcount.output.latex_tables import escape_latex
 from paramcount.output.tables import format_value
 from paramcount.version import __version__
+from paramcount.zoo.entries import Source
 from paramcount.zoo.links import find_link, link_source
-from paramcount.zoo.model import Model, Source
+from paramcount.zoo.model import Model
 
 TITLE = "exact parameter counts of language models, from the config alone, with the arithmetic"
 AUTHOR = "The paramcount authors"

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
@@ -25,6 +25,9 @@ class SourceLink(NamedTuple):
     url: str
     owner: str
     commit: str = ""
+
+
+Pattern = tuple[re.Pattern[str], Callable[[re.Match[str]], SourceLink]]
 
 
 def link_source(ref: str) -> str | None:
@@ -46,10 +49,39 @@ def find_link(ref: str) -> SourceLink | None:
     """The first link that a source cites: a page rather than a whole site, a package or an identifier only if it cites
     no address."""
     for patterns in (ADDRESSES, IDENTIFIERS):
-        found = [(match.start(), make(match)) for pattern, make in patterns for match in pattern.finditer(ref)]
+        found = [link for _, link in find_links(ref, patterns)]
         if found:
-            return min(found, key=lambda place: (not urlsplit(place[1].url).path.strip("/"), place[0]))[1]
+            return min(found, key=lambda link: not urlsplit(link.url).path.strip("/"))
     return None
+
+
+def split_links(ref: str) -> Iterator[tuple[str, str]]:
+    """The pieces of a reference, each with its address; "" for text between links.
+
+    >>> list(split_links("github a/b@0574c57:README.md, table"))
+    [('github a/b@0574c57:README.md', 'https://github.com/a/b/blob/0574c57/README.md'), (', table', '')]
+    """
+    end = 0
+    for match, link in find_links(ref, (*ADDRESSES, *IDENTIFIERS)):
+        if ref[end : match.start()]:
+            yield ref[end : match.start()], ""
+        yield match[0], link.url
+        end = match.end()
+    if ref[end:]:
+        yield ref[end:], ""
+
+
+def find_links(ref: str, patterns: Iterable[Pattern]) -> list[tuple[re.Match[str], SourceLink]]:
+    """The links in a reference, in order; of two that overlap, the first."""
+    found = sorted(
+        ((match, make(match)) for pattern, make in patterns for match in pattern.finditer(ref)),
+        key=lambda item: item[0].start(),
+    )
+    links: list[tuple[re.Match[str], SourceLink]] = []
+    for match, link in found:
+        if not links or match.start() >= links[-1][0].end():
+            links.append((match, link))
+    return links
 
 
 def link_github(match: re.Match[str]) -> SourceLink:
@@ -93,14 +125,13 @@ def link_arxiv(match: re.Match[str]) -> SourceLink:
     return SourceLink(f"https://arxiv.org/abs/{match['id']}", "arXiv")
 
 
-Patterns = list[tuple[re.Pattern[str], Callable[[re.Match[str]], SourceLink]]]
-ADDRESSES: Patterns = [
+ADDRESSES: list[Pattern] = [
     (re.compile(rf"\bgithub {REPOSITORY}{COMMIT}{FILE}"), link_github),
     (re.compile(rf"\bHF(?: page| commit)? {REPOSITORY}{COMMIT}{FILE}"), link_hub),
     (re.compile(rf"\bhttps?://[A-Za-z0-9.-]+{PATH}"), link_address),
     (re.compile(rf"(?<![\w@/.-])(?:[A-Za-z0-9-]+\.)+(?:{DOMAINS})\b(?![\w-]|\.\w){PATH}"), link_address),
 ]
-IDENTIFIERS: Patterns = [
+IDENTIFIERS: list[Pattern] = [
     (re.compile(rf"\bmodel card of {REPOSITORY}"), link_hub),
     (re.compile(rf"\bHF safetensors total(?: of)? {REPOSITORY}"), link_hub),
     (re.compile(r"\barXiv:(?P<id>\d{4}\.\d{4,5}(?:v\d+)?)"), link_arxiv),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paramcount.counting.count import Count
 from paramcount.explore.article.elements import Html, element, join, make_list, make_section
 from paramcount.zoo import Model
-from paramcount.zoo.source_links import split_links
+from paramcount.zoo.links import split_links
 
 
 def render_notes(model: Model, count: Count) -> Html:
