@@ -8,19 +8,18 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from paramcount.costs.devices import MARGIN_DIVISOR, Device
-from paramcount.costs.gpus import list_gpus
+from paramcount.costs.requests import find_longest_context
 from paramcount.counting.components import COMPONENTS
-from paramcount.counting.sum_weights import get_structure, list_flows
+from paramcount.counting.sum_weights import get_structure
 from paramcount.drawing.colours import COLOURS
 from paramcount.errors import ParamcountError
 from paramcount.explore.article import render_article
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
-from paramcount.explore.packings import FORMATS, Packings
+from paramcount.explore.fitting import export_choices, export_released_weights
+from paramcount.explore.packings import Packings
 from paramcount.explore.pools import Pool
-from paramcount.explore.structures import BYTES, Data, export_structure, is_shared
-from paramcount.flow.positions import count_positions
+from paramcount.explore.structures import Data, export_structure, is_shared
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.symbolic.trees import to_json
@@ -29,7 +28,6 @@ from paramcount.zoo.checks import describe_release_difference
 from paramcount.zoo.entries import Published
 from paramcount.zoo.what_if import change_sizes, get_size, list_paths
 
-OVERHEAD = 10**9  # bytes that a runtime takes on each GPU, an assumption
 MOST_VARIANTS = 8  # of one model
 
 
@@ -92,15 +90,10 @@ def export_models(models: Iterable[Model]) -> Data:
     """All models as data for the page. Integers that JavaScript cannot hold exactly are strings."""
     structures = Structures()
     exported = [export_model(model, structures) for model in models]
-    devices = [Device(gpu.name, gpu.memory_bytes, OVERHEAD) for gpu in list_gpus()]
-    gpus = [{"name": device.name, "usable": device.usable_bytes - device.margin_bytes} for device in devices]
     return {
         "components": COMPONENTS,
         "colors": dict(COLOURS),
-        "gpus": gpus,
-        "overhead": OVERHEAD,
-        "margin": 100 // MARGIN_DIVISOR,
-        "dtypes": [*BYTES, *FORMATS.values()],
+        **export_choices(),
         "models": exported,
         "structures": structures.structures.list_all(),
         "parts": structures.parts.list_all(),
@@ -127,7 +120,9 @@ def export_model(model: Model, structures: Structures) -> Data:
         "aliases": list(model.aliases),
         "architecture": model.architecture or count.architecture,
         "reference": count.reference,
-        "context": find_limit(model),
+        "context": find_longest_context(model),
+        "published_context": model.context_length,
+        "as_released": export_released_weights(model),
         "unverified": model.checked == "unverified",
         "own": model.is_own,
         "scope": count.scope,
@@ -148,14 +143,6 @@ def export_model(model: Model, structures: Structures) -> Data:
         "notes": [*model.notes, *count.notes],
         "warnings": list(count.warnings),
     }
-
-
-def find_limit(model: Model) -> int | None:
-    """The longest text that a model reads: as published, or else as long as it has positions for."""
-    if model.context_length is not None:
-        return model.context_length
-    out, _ = next(iter(list_flows(model.sizes, model.reading.head)))
-    return count_positions(out)
 
 
 def export_published(figure: Published) -> Data:

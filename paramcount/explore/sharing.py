@@ -1,5 +1,5 @@
-"""What one of several GPUs that share every matrix holds, as expressions: costs/sharding.py and costs/caches.py run on
-symbols.
+"""What one of several GPUs that share every matrix holds, and whether it fits, as expressions: the functions of
+costs/ run on symbols.
 """
 
 from __future__ import annotations
@@ -9,20 +9,26 @@ from functools import cache
 from typing import Any
 
 from paramcount.costs.caches import CacheGroup, count_growth
-from paramcount.costs.dtypes import parse_kv_dtype
+from paramcount.costs.devices import Overhead, judge
+from paramcount.costs.dtypes import BlockType, KVDtype
+from paramcount.costs.engines import ENGINES
+from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, divide, find_decoder, find_size_names
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.explore.conditions import apply, follow_all
 from paramcount.explore.flow import CONTEXT
 from paramcount.explore.pools import Pool
-from paramcount.flow import Size, TensorRow
+from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols, make_tree
-from paramcount.symbolic.trees import Tree, TreeOperation, to_json
+from paramcount.symbolic.trees import Literal, Tree, TreeOperation, add, to_json
 
-BF16 = parse_kv_dtype("bf16")
-(GPUS,) = make_symbols("gpus")
-ON_ALL: Any = Parallelism(tp=GPUS)  # type: ignore[arg-type]
+ENGINE = ENGINES["minimal"]
+CHOICES: Any = make_symbols(f"gpus users kv_bytes bytes {CONTEXT}")  # kv_bytes: of a value in the KV cache
+GPUS, USERS, KV_BYTES, BYTES, TOKENS = CHOICES
+ON_ALL: Any = Parallelism(tp=GPUS)
+KV_DTYPE: Any = KVDtype(*2 * [BlockType("", 1, KV_BYTES)])
+REQUEST = CacheRequest(TOKENS, USERS, KV_DTYPE, source=TOKENS, tp=GPUS)
 
 
 def find_shape(sizes: Sizes, symbolic: Sizes) -> ShardShape:
@@ -39,12 +45,12 @@ def derive_check(shape: ShardShape) -> Tree:
     return follow_all(lambda run: apply(lambda _: check_parallelism(shape, ON_ALL), None, run), any_sizes)
 
 
-def share_tensor(row: TensorRow, n_bytes: Size, shape: ShardShape, functions: Pool) -> TreeOperation:
-    """The bytes of a tensor, of which all copies have `n_bytes`, on one of the GPUs.
+def share_tensor(row: TensorRow, shape: ShardShape, functions: Pool) -> TreeOperation:
+    """The bytes of a tensor on one of the GPUs, from the `bytes` of all its copies.
 
     It applies a function of the bytes, the GPUs, the KV heads and the sizes of the parts of a fused matrix.
     """
-    sizes = (n_bytes, GPUS, shape.n_kv_heads, *(size for _, size in row.splits))
+    sizes = (BYTES, GPUS, shape.n_kv_heads, *(size for _, size in row.splits))
     tree = derive_share(row.component, row.part, tuple(name for name, _ in row.splits), len(row.matrix))
     return TreeOperation("apply", (functions.add(to_json(tree)), *map(make_tree, sizes)))
 
@@ -62,12 +68,21 @@ def derive_share(component: str, part: str, splits: tuple[str, ...], rank: int) 
 
 def derive_growth(groups: tuple[CacheGroup, ...]) -> Tree:
     """The bytes that every further token adds to a cache."""
-    return follow_all(lambda run: run.make_tree(count_growth(groups, BF16)))
+    return follow_all(lambda run: run.make_tree(count_growth(groups, KV_DTYPE)))
 
 
-def derive_cache(group: CacheGroup, gpus: Any = 1) -> Tree:
-    """The bytes of a cache after a text of `context` tokens, or of a state, on one of the GPUs."""
-    context: Any = make_symbols(CONTEXT)[0]
-    return follow_all(
-        lambda run: run.make_tree(group.layers * group.count_tokens(context, context) * group.count_bytes(BF16, gpus))
-    )
+def derive_caches(groups: tuple[CacheGroup, ...]) -> dict[str, Tree]:
+    """The bytes on one of the GPUs after texts of `context` tokens by `users`: of the KV cache, and of states."""
+    return {name: add(*(derive_cache(group, f"{name}_bytes") for group in groups)) for name in ("kv", "state")}
+
+
+def derive_cache(group: CacheGroup, field: str) -> Tree:
+    return follow_all(lambda run: run.make_tree(getattr(ENGINE.allocate([group], REQUEST), field)))
+
+
+def derive_verdict() -> Tree:
+    """{"verdict": whether `needed` bytes fit, beside an overhead that is `least` and `most`, in a `budget`}."""
+    needed, least, most, budget = numbers = make_symbols("needed least most budget")
+    overhead: Any = Overhead(0, least, most)  # type: ignore[arg-type]
+    known = dict.fromkeys(map(str, numbers), 1)
+    return follow_all(lambda run: Literal({"verdict": judge(needed, overhead, budget)}), known)  # type: ignore[arg-type]

@@ -6,35 +6,33 @@ flow with symbols in place of sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paramcount.costs.absorption import absorb_up_projections
-from paramcount.costs.caches import CacheGroup, count_states, list_flow_groups, merge_groups
 from paramcount.costs.sharding import ShardShape
 from paramcount.counting.count import build_count
-from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, list_numbers, make_symbolic, sum_weights
+from paramcount.counting.sum_weights import Sums, list_numbers, make_symbolic, sum_weights
 from paramcount.counting.tensors import list_weight_rows
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import PASSES, NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, SymbolicFlow, derive_flow
 from paramcount.explore.packings import Packings
-from paramcount.explore.sharing import BF16, GPUS, derive_cache, derive_check, derive_growth, find_shape, share_tensor
+from paramcount.explore.sequences import export_caches, export_limits, list_caches
+from paramcount.explore.sharing import derive_check, find_shape, share_tensor
 from paramcount.flow import Size, TensorRow
 from paramcount.huggingface.validity import find_limits, list_all_checks
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
-from paramcount.symbolic.polynomials import Condition, decide_by, has_same_terms, make_symbols, make_tree
-from paramcount.symbolic.trees import Literal, TreeOperation, add, to_json
+from paramcount.symbolic.polynomials import Condition, decide_by, has_same_terms, make_tree
+from paramcount.symbolic.trees import Literal, TreeOperation, to_json
 from paramcount.tracing.trace import Step, count_layers
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import get_size, list_paths
 
 Data = dict[str, Any]
 COUNTS = ("total", "active", "active_min", "buffers", "mtp")
-ELEMENTS = "elements"  # the name of those of all copies of a tensor
 BYTES = {"FP32": 4, "BF16": 2}  # of a value in the formats that need no packing
 
 
@@ -52,6 +50,7 @@ def export_structure(model: Model, packings: Packings) -> Data:
         rows = list(list_weight_rows(walk.c, head))
         flow = export_flow(settled, head)
         caches = list_caches((settled, walk.c), head)
+        limits = export_limits(walk.c, head)
     return {
         "architecture": type(sizes).__name__,
         "sizes": [
@@ -65,6 +64,7 @@ def export_structure(model: Model, packings: Packings) -> Data:
         "tied": sums.tied,
         "tensors": [export_tensor(row) | export_bytes(row, packings, sizes, shape) for row in rows],
         "sharing": to_json(derive_check(shape)),
+        **limits,
         "caches": None if caches is None else export_caches(caches),
         "flow": flow or export_only_flow(sizes, head, list(walk.values)),
         "checks": [*checks, *map(export_condition, decisions.conditions)],
@@ -123,46 +123,22 @@ def export_tensor(row: TensorRow) -> Data:
 
 
 def export_bytes(row: TensorRow, packings: Packings, sizes: Sizes, shape: ShardShape) -> Data:
-    """The bytes of a tensor, on one of several GPUs if it is loaded, and in each format if the total includes it.
+    """The bytes of a tensor that is loaded, in each format, and on one of several GPUs.
 
-    `shared`: an expression of the sizes and of `elements`. `widths`: of a value in the formats without packing.
-    `packings`: functions of the axes of a tensor as stored, of which there are so many `files`.
+    `shared`: an expression of the sizes and of the `bytes` of all copies. `widths`: of a value in the formats without
+    packing. `packings`: functions of the axes of a tensor as stored, of which there are so many `files`.
     """
     if row.kind not in ("total", "buffer"):
         return {}
-    width = BYTES["FP32" if row.float32 == "always" or not row.is_counted else "BF16"]
-    (elements,) = make_symbols(ELEMENTS)
-    found: Data = {"shared": to_json(share_tensor(row, width * elements, shape, packings))}
-    if row.is_counted:
-        found["widths"] = [max(width, n) for n in BYTES.values()]
-        found["packings"] = packings.add_tensor(sizes, row)
-    if row.is_counted and row.stacked is not None:
+    width = BYTES["FP32" if row.float32 == "always" else "BF16"]
+    found: Data = {
+        "shared": to_json(share_tensor(row, shape, packings)),
+        "widths": [max(width, n) for n in BYTES.values()],
+        "packings": packings.add_tensor(sizes, row),
+    }
+    if row.stacked is not None:
         found["stored"], found["files"] = list(map(encode, row.shape)), encode(row.copies)
     return found
-
-
-def list_caches(symbolic: Iterable[Sizes], head: bool) -> tuple[CacheGroup, ...] | None:
-    """What layers keep for later tokens, from the first sizes with which it is a polynomial; None if there are none."""
-    for sizes in symbolic:
-        with suppress(*STRUCTURE_ERRORS):
-            return merge_groups(list_flow_groups(sizes, head))
-    return None
-
-
-def export_caches(groups: tuple[CacheGroup, ...]) -> Data | None:
-    """The bytes that one sequence keeps in BF16; None if a length is not known.
-
-    `per_token`: of every further token. `bytes`: of a text of `context` tokens. `states`: of recurrent states.
-    `shared`: all of them on one of several GPUs.
-    """
-    if any(group.stream not in ("tokens", "source", "") for group in groups):
-        return None
-    return {
-        "per_token": to_json(derive_growth(groups)),
-        "bytes": to_json(add(*(derive_cache(group) for group in groups if not group.is_state))),
-        "states": encode(count_states(groups, BF16)),
-        "shared": to_json(add(*(derive_cache(group, GPUS) for group in groups))),
-    }
 
 
 def export_flow(symbolic: Sizes, head: bool) -> Data | None:

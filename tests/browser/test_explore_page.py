@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import random
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +17,9 @@ from urllib.parse import quote
 import pytest
 
 import paramcount as pc
+from paramcount.costs.devices import VERDICTS
 from paramcount.costs.gpus import list_gpus
+from paramcount.costs.requests import find_longest_context
 from paramcount.counting.sum_weights import list_flows
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
@@ -29,11 +32,14 @@ from paramcount.tracing.run import choose_length
 from paramcount.zoo import Model, load_all, load_entry
 from paramcount.zoo.what_if import change_sizes, get_size
 from tests.browser.chromium import Browser, run_browser
+from tests.running import Runner
 from tests.structures import RANKS, pick_smallest
 
 pytestmark = pytest.mark.browser
 WHOLE = "EXAMPLES" in os.environ  # the page of the whole zoo, which takes minutes, not of a model per operation
 STATES = 2000 if WHOLE else 400
+FITS = 3000 if WHOLE else 500
+COMMANDS = 10
 LONGEST_WAIT = 30  # seconds
 
 
@@ -75,9 +81,25 @@ def open_page(browser: Browser, path: Path, **options: Any) -> None:
 
 # What the page computes for a model, as JSON. Sizes that are not given keep their value.
 HELPERS = """
+window.toJson = (all) => JSON.stringify(all, (_, value) => (typeof value === "bigint" ? value.toString() : value));
+window.fit = (id, sizes, options) => {
+  const { data, findErrors, readChoice, measure, findLongest, findMostUsers, findFewest, writeCommands } = paramcount;
+  const model = data.byId.get(id);
+  const { structure, values: published } = model;
+  if (!structure.caches) return "null";
+  const values = structure.sizes.map(([path], i) => (path in sizes ? BigInt(sizes[path]) : published[i]));
+  const isChanged = Object.keys(sizes).length > 0;
+  const found = findErrors(structure, values);
+  if (found.length) return toJson({ errors: found });
+  const { choice, subject, errors, dtype } = readChoice(data, model, structure, values, isChanged, options, new Map());
+  if (errors.length) return toJson({ errors });
+  const command = writeCommands(data, model, { choice, dtype }).memory;
+  const limits = [findLongest, findMostUsers].map((find) => find(data, subject, choice));
+  const fewest = findFewest(data, subject, choice);
+  return toJson({ ...measure(data, subject, choice), limits, fewest: fewest && fewest.gpus, command });
+};
 window.measure = (id, sizes, context) => {
-  const { data, count, countCache, countFlops, findErrors, countWeights, fitGpus, formatYaml, formatConfig } =
-    paramcount;
+  const { data, count, countCache, countFlops, findErrors, countWeights, formatYaml, formatConfig } = paramcount;
   const model = data.byId.get(id);
   const { structure, values: published } = model;
   const values = structure.sizes.map(([path], i) => (path in sizes ? BigInt(sizes[path]) : published[i]));
@@ -90,9 +112,8 @@ window.measure = (id, sizes, context) => {
     bytes: data.dtypes.map((_, dtype) => countWeights(structure, values, dtype)),
     entry: formatYaml(model, model.variants[0], Object.entries(sizes)),
     config: formatConfig(model, model.variants[0], Object.entries(sizes)),
-    gpus: structure.caches && fitGpus(structure, values, BigInt(context), BigInt(data.gpus[0].usable)),
   };
-  return JSON.stringify(all, (_, value) => (typeof value === "bigint" ? value.toString() : value));
+  return toJson(all);
 };
 """
 
@@ -106,7 +127,7 @@ def measure(page: Browser, model: Model, sizes: dict[str, int], context: int) ->
 def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
     """What the page says of a model that Python does not."""
     count = pc.count(model)
-    memory = pc.memory(model, context=context, gpu=list_gpus()[0].name, dtype="bf16")
+    memory = pc.memory(model, context=context, dtype="bf16")
     memories = [pc.memory(model, dtype=dtype, context=context) for dtype in ("fp32", "bf16", "fp8", "int8", "int4")]
     expected: dict[str, Any] = {
         "total": count.total,
@@ -128,17 +149,7 @@ def compare(found: dict[str, Any], model: Model, context: int) -> list[str]:
         flops = pc.flops(model, context=context)
         expected["flops"] = flops.prefill_flops if flops.flops_per_token is None else flops.flops_per_token
         shown["flops"] = int(found["flops"]["total"])
-    expected["gpus"] = find_fewest(memory)
-    shown["gpus"] = found["gpus"] if found["gpus"] is None else int(found["gpus"])
-    if found["cache"] is None:  # its length depends on another input
-        del expected["gpus"]
     return [f"{name}: {shown[name]} instead of {n}" for name, n in expected.items() if shown[name] != n]
-
-
-def find_fewest(memory: pc.Memory) -> int | None:
-    """The fewest GPUs, if they are at most the 8 of one node."""
-    fewest = memory.fit.fewest_devices if memory.fit else None
-    return fewest if fewest is None or fewest <= 8 else None
 
 
 def compare_copies(found: dict[str, Any], count: pc.Count) -> Iterator[str]:
@@ -226,6 +237,104 @@ def move_sliders(model: Model, generator: random.Random) -> dict[str, int]:
         value = get_size(model.sizes, path)
         sizes[path] = generator.choice([2 * value, max(1, value // 2), 3 * value, value + generator.randint(-2, 9)])
     return sizes
+
+
+# ---- what fits
+
+
+def choose_options(generator: random.Random, model: Model) -> dict[str, str]:
+    """Choices as the address has them, of which some are left to their defaults."""
+    limit = find_longest_context(model) or 65536
+    options = {
+        "gpu": generator.choice(list_gpus()).name,
+        "n": str(generator.choice([1, 2, 4, 8, generator.randint(1, 8)])),
+        "dtype": generator.choice(["fp32", "bf16", "fp8", "int8", "int4"]),
+        "kv": generator.choice(["bf16", "fp8", "int8", "f32"]),
+        "context": str(generator.randint(1, limit)),
+        "users": str(generator.choice([1, 7, 64, 5000])),
+    }
+    return {name: value for name, value in options.items() if generator.random() < 0.8}
+
+
+def fit(page: Browser, model: Model, sizes: dict[str, int], options: dict[str, str]) -> Any:
+    arguments = (model.id, {path: str(n) for path, n in sizes.items()}, options)
+    return json.loads(page.value(f"fit({', '.join(map(json.dumps, arguments))})"))
+
+
+def measure_fit(model: Model, options: dict[str, str]) -> tuple[dict[str, Any], str]:
+    """What Python says of the same choices, and the verdict."""
+    gpu = f"{options.get('n', '1')}x{options.get('gpu', 'H100 SXM')}"
+    memory = pc.memory(
+        model,
+        gpu=gpu,
+        dtype=options.get("dtype"),
+        kv_dtype=options.get("kv", "bf16"),
+        context=int(options["context"]) if "context" in options else None,
+        batch=int(options.get("users", "1")),
+    )
+    found = memory.fit
+    assert found is not None
+    share = found.fullest
+    numbers = {
+        "weights": share.weights_bytes,
+        "kv": share.kv_cache_bytes,
+        "states": share.state_bytes,
+        "overhead": found.overhead_bytes,
+        "margin": found.margin_bytes,
+        "needed": found.needed_bytes,
+        "free": found.free_bytes,
+        "budget": found.memory_bytes,
+    }
+    fewest = found.fewest_devices if (found.fewest_devices or 9) <= 8 else None
+    limits = [found.longest_context, found.largest_batch]
+    return {name: str(n) for name, n in numbers.items()} | {"limits": limits, "fewest": fewest}, found.verdict
+
+
+def test_what_fits_is_what_memory_says_to_the_byte(page: Browser, models: list[Model]) -> None:
+    generator = random.Random(15)  # noqa: S311
+    wrong, verdicts, refused = [], dict.fromkeys(VERDICTS, 0), 0
+    for i in range(FITS):
+        model = models[i % len(models)]
+        options = choose_options(generator, model)
+        sizes = move_sliders(model, generator) if i % 3 == 2 and "dtype" in options else {}
+        found = fit(page, model, sizes, options)
+        if found is None:  # its cache depends on another input than text
+            continue
+        try:
+            expected, verdict = measure_fit(change_sizes(model, sizes) if sizes else model, options)
+        except pc.ParamcountError:
+            refused += 1
+            if "errors" not in found:
+                wrong.append(f"{model.id} {sizes} {options}: {found} although Python refuses it")
+            continue
+        if "errors" in found:
+            texts = [error["text"] for error in found["errors"]]
+            if not sizes or not set(texts) <= set(list_kept(model)):
+                wrong.append(f"{model.id} {sizes} {options}: {texts} although it is valid")
+            continue
+        verdicts[verdict] += 1
+        command = found.pop("command")
+        assert shlex.split(command)[:3] == ["paramcount", "memory", model.id]
+        shown = {name: found[name] for name in expected}
+        if (shown, found["verdict"]) != (expected, verdict):
+            wrong.append(f"{model.id} {sizes} {options}: {shown} {found['verdict']} instead of {expected} {verdict}")
+    assert wrong == []
+    assert refused > 0
+    assert min(verdicts.values()) > FITS // 100, verdicts
+
+
+def test_the_command_of_a_fit_says_the_same(page: Browser, models: list[Model], run: Runner) -> None:
+    generator = random.Random(3)  # noqa: S311
+    compared = 0
+    for model in models:
+        found = fit(page, model, {}, choose_options(generator, model))
+        if found is None or "errors" in found:
+            continue
+        said = json.loads(run(*shlex.split(found["command"])[1:], "--json").out)["fit"]
+        assert (said["verdict"], str(said["free_bytes"])) == (found["verdict"], found["free"]), found["command"]
+        compared += 1
+        if compared == COMMANDS:
+            return
 
 
 # ---- the page as people use it

@@ -1,70 +1,51 @@
-// One model with its sizes to change: every count, formula, cache and cost follows.
+// One model with its sizes to change: every count, formula, cache and cost follows, beside the published ones.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { Bar } from "./bar.jsx";
+import { describeDifference, findNearestValid, listChanges, readVariant } from "./changes.js";
+import { readChoice } from "./choices.js";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
-import {
-  count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops, nameValues,
-} from "./count.js";
-import { countWeights, fitGpus } from "./memory.js";
+import { count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops, nameValues } from "./count.js";
+import { countPublished } from "./data.js";
+import { CHOICES, Fitting } from "./fit.jsx";
+import { countWeights } from "./memory.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
+import { formatFragment } from "./state.js";
 import { copyText } from "./table.js";
-
-const DEFAULT_CONTEXT = 8192n;
-const DEFAULT_GPU = "H100 SXM";
-
-/** The sizes that the address changes, where it names sizes of the structure and integers. */
-export function readValues(variant, options) {
-  return variant.values.map((value, i) => {
-    const [path, smallest] = variant.structure.sizes[i];
-    return smallest !== undefined && /^\d{1,18}$/.test(options[path] ?? "") ? BigInt(options[path]) : value;
-  });
-}
 
 export function Change({ data, state, go }) {
   const model = data.byId.get(state.ids[0]) ?? data.byId.get("gpt2-small") ?? data.models[0];
   const { options } = state;
-  const variant = model.variants.find(({ label }) => label === options.variant) ?? model.variants[0];
+  const { variant, values } = readVariant(model, options);
   const { structure } = variant;
-  const values = readValues(variant, options);
-  const context = /^\d{1,9}$/.test(options.context ?? "") && options.context !== "0" ? BigInt(options.context)
-    : BigInt(Math.min(Number(DEFAULT_CONTEXT), model.context ?? Number(DEFAULT_CONTEXT)));
   const errors = findErrors(structure, values);
+  const valid = useRef({});
+  if (valid.current.variant !== variant) valid.current = { variant, values: variant.values };
+  if (!errors.length) valid.current.values = values;
+  const shown = valid.current.values;
   const lists = useMemo(() => variant.values.map((_, i) => findList(structure, variant.values, i)), [variant]);
-  const set = (name, value) => go({ ids: [model.id], options: { ...options, [name]: value } });
-  const setSize = (i, value) => {
-    const [path] = structure.sizes[i];
-    set(path, value === variant.values[i].toString() ? undefined : value);
-  };
-  const changed = structure.sizes.flatMap(([path], i) => (values[i] === variant.values[i] ? [] : [[path, values[i]]]));
+  const set = (chosen) => go({ ids: [model.id], options: { ...options, ...chosen } });
+  const setSize = (i, value) => set({ [structure.sizes[i][0]]: value === variant.values[i].toString() ? undefined : value });
+  const changed = listChanges(variant, values);
   const difference = changed.length || variant !== model.variants[0] ? "" : model.release_difference;
+  const choices = Object.fromEntries(Object.entries(options).filter(([name]) => CHOICES.includes(name)));
   return (
     <>
       <h1>{model.name}{changed.length > 0 && ", changed"}</h1>
       <div class="filters">
-        <ModelPicker data={data} id={model.id} choose={(id) => go({ ids: [id], options: {} }, { replace: false })} />
+        <ModelPicker data={data} id={model.id} choose={(id) => go({ ids: [id], options: choices }, { replace: false })} />
         {model.variants.length > 1 && (
           <label>
             Variant
-            <select value={variant.label} onChange={(event) => set("variant", event.target.value)}>
+            <select value={variant.label} onChange={(event) => set({ variant: event.target.value })}>
               {model.variants.map(({ label }) => (
                 <option key={label} value={label}>{label}</option>
               ))}
             </select>
           </label>
         )}
-        <label>
-          Context (tokens)
-          <input
-            type="number"
-            min="1"
-            max="999999999"
-            value={context.toString()}
-            onInput={(event) => set("context", event.target.value)}
-          />
-        </label>
-        <button type="button" disabled={!changed.length} onClick={() => go({ options: {} })}>Reset</button>
+        <button type="button" disabled={!changed.length} onClick={() => go({ options: choices })}>Reset</button>
       </div>
       <div class="columns">
         <section aria-labelledby="sizes">
@@ -81,7 +62,7 @@ export function Change({ data, state, go }) {
               set={(value) => setSize(i, value)}
             />
           ))}
-          <h3>Architecture flags</h3>
+          {Object.keys(structure.structure).length > 0 && <h3>Architecture flags</h3>}
           <dl class="pairs">
             {Object.entries(structure.structure).map(([path, value]) => (
               <><dt key={path}>{path}</dt><dd>{value}</dd></>
@@ -90,27 +71,54 @@ export function Change({ data, state, go }) {
         </section>
         <section aria-labelledby="results" aria-live="polite">
           <h2 id="results">Parameters</h2>
-          {errors.length > 0 ? (
-            <ul class="errors">{errors.map(({ text }) => <li key={text}>{text}</li>)}</ul>
-          ) : (
+          {errors.length > 0 && (
+            <Errors structure={structure} values={values} errors={errors} changed={changed} set={set} />
+          )}
+          <div class={errors.length > 0 ? "stale" : ""}>
             <Results
               data={data}
-              structure={structure}
-              values={values}
+              model={model}
+              variant={variant}
+              values={shown}
               difference={difference}
-              context={context}
-              gpu={options.gpu}
-              chooseGpu={(name) => set("gpu", name)}
+              options={options}
+              set={set}
             />
-          )}
-          <Copies model={model} variant={variant} changed={changed} difference={difference} />
+          </div>
+          {errors.length === 0 && <Copies model={model} variant={variant} changed={changed} difference={difference} />}
         </section>
       </div>
     </>
   );
 }
 
-/** The middle of the slider is the published value; its ends are a quarter and four times that. */
+/** What is wrong, and the nearest values of each changed size that are valid with the others as they are. */
+function Errors({ structure, values, errors, changed, set }) {
+  const nearest = changed
+    .map(([path]) => [path, findNearestValid(structure, values, structure.sizes.findIndex(([other]) => other === path))])
+    .filter(([, found]) => found.length);
+  return (
+    <div role="alert">
+      <ul class="errors">{errors.map(({ text }) => <li key={text}>{text}</li>)}</ul>
+      <p>
+        {nearest.map(([path, found]) => (
+          <span key={path}>
+            {path} works with{" "}
+            {found.map((n, i) => (
+              <>{i > 0 && " or "}<button type="button" key={n} onClick={() => set({ [path]: n.toString() })}>{formatCount(n)}</button></>
+            ))}.{" "}
+          </span>
+        ))}
+        Below are the last valid sizes.
+      </p>
+    </div>
+  );
+}
+
+const LOWEST = 8n; // the slider begins at an eighth of the published value, and ends at twice it
+const EIGHT = 8n; // the least end of a slider
+
+/** A slider and a field; a mark shows where the published value is. */
 function Size({ path, limits, value, published, list, wrong, set }) {
   const id = `size-${path}`;
   if (!limits || (list && value === published)) {
@@ -122,20 +130,24 @@ function Size({ path, limits, value, published, list, wrong, set }) {
     );
   }
   const step = findStep(published);
-  const lowest = published / 4n > BigInt(limits[0]) ? (published / 4n / step) * step || step : BigInt(limits[0]);
-  const highest = published * 4n > 8n ? published * 4n : 8n;
+  const least = BigInt(limits[0]);
+  const lowest = published - ((published - (published / LOWEST > least ? published / LOWEST : least)) / step) * step;
+  const highest = published * 2n > EIGHT ? published * 2n : EIGHT;
+  const share = Number(published - lowest) / Number(highest - lowest);
   return (
     <div class={wrong ? "size wrong" : value === published ? "size" : "size changed"}>
       <label for={id}>{path}</label>
-      <input
-        type="range"
-        aria-label={`${path}, slider`}
-        min={lowest.toString()}
-        max={highest.toString()}
-        step={step.toString()}
-        value={value.toString()}
-        onInput={(event) => set(event.target.value)}
-      />
+      <span class="slider" style={{ "--published": share }} title={`published: ${formatCount(published)}`}>
+        <input
+          type="range"
+          aria-label={`${path}, slider; published: ${formatCount(published)}`}
+          min={lowest.toString()}
+          max={highest.toString()}
+          step={step.toString()}
+          value={value.toString()}
+          onInput={(event) => set(event.target.value)}
+        />
+      </span>
       <input
         type="number"
         id={id}
@@ -149,24 +161,27 @@ function Size({ path, limits, value, published, list, wrong, set }) {
   );
 }
 
-/** The largest power of two that divides a value, at most a sixteenth of it. */
+/** The largest power of two that divides a value, at most a 32nd of it. */
 function findStep(value) {
   let step = 1n;
-  while (value % (step * 2n) === 0n && step * 32n <= value) step *= 2n;
+  while (value % (step * 2n) === 0n && step * 64n <= value) step *= 2n;
   return step;
 }
 
-function Results({ data, structure, values, difference, context, gpu, chooseGpu }) {
-  const counted = count(structure, values);
+function Results({ data, model, variant, values, difference, options, set }) {
+  const { structure } = variant;
+  const counted = useMemo(() => count(structure, values), [structure, ...values]);
+  const published = countPublished(model);
   const sizes = nameValues(structure, values);
-  const present = data.components.filter((name) => counted.components[name] > 0n);
-  const cache = countCache(structure, values, context);
-  const flops = countFlops(structure, values, context);
+  const changed = listChanges(variant, values);
+  const isChanged = changed.length > 0 || variant !== model.variants[0];
+  const present = data.components.filter((name) => counted.components[name] > 0n || published.components[name] > 0n);
   return (
     <>
       <p class="answer">
         <b>{formatCount(counted.total)}</b> parameters ({formatShort(counted.total)})
-        {counted.active !== counted.total && <>, of which <b>{formatCount(counted.active)}</b> are active for one token</>}
+        {counted.active !== counted.total && <>, of which <b>{formatCount(counted.active)}</b> ({formatShort(counted.active)}) are active per token</>}
+        {isChanged && <>: <b>{describeDifference(published.total, counted.total)}</b> to the published model</>}
       </p>
       {difference && <p>As released; {difference}.</p>}
       <Bar data={data} counted={counted} />
@@ -178,6 +193,7 @@ function Results({ data, structure, values, difference, context, gpu, chooseGpu 
               <th scope="col">Component</th>
               <th scope="col" class="number">Parameters</th>
               <th scope="col" class="number">Share</th>
+              {isChanged && <th scope="col" class="number">Change</th>}
               <th scope="col">Formula</th>
             </tr>
           </thead>
@@ -187,10 +203,11 @@ function Results({ data, structure, values, difference, context, gpu, chooseGpu 
                 <th scope="row"><i class="swatch" style={{ background: data.colors[name] }} /> {name}</th>
                 <td class="number">{formatCount(counted.components[name])}</td>
                 <td class="number">{formatShare(counted.components[name], counted.total)}</td>
+                {isChanged && <td class="number">{describeDifference(published.components[name], counted.components[name])}</td>}
                 <td class="formula">
                   {structure.formulas[name]}
                   <br />
-                  <small>= {fillFormula(structure.formulas[name], sizes)}</small>
+                  <small>= {fillFormula(structure.formulas[name] ?? "0", sizes)}</small>
                 </td>
               </tr>
             ))}
@@ -200,56 +217,51 @@ function Results({ data, structure, values, difference, context, gpu, chooseGpu 
               <th scope="row">total</th>
               <td class="number"><b>{formatCount(counted.total)}</b></td>
               <td />
+              {isChanged && <td class="number">{describeDifference(published.total, counted.total)}</td>}
               <td />
             </tr>
           </tfoot>
         </table>
       </div>
-      <h2>Memory and compute</h2>
-      <dl class="pairs">
-        {cache && (
-          <>
-            <dt>KV cache per token (BF16)</dt>
-            <dd>{formatCount(cache.perToken)} bytes</dd>
-            <dt>KV cache at {formatCount(context)} tokens</dt>
-            <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
-          </>
-        )}
-        <dt>{nameFlops(structure, context)}</dt>
-        <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
-        {flops && flops.expanded !== flops.total && (
-          <>
-            <dt>the same if MLA expands all latents anew, as the reference does</dt>
-            <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
-          </>
-        )}
-        {data.dtypes.map((name, i) => (
-          <>
-            <dt key={name}>Weights in {name}</dt>
-            <dd>{formatBytes(countWeights(structure, values, i))}</dd>
-          </>
-        ))}
-      </dl>
-      {cache && <Fits data={data} structure={structure} values={values} context={context} chosen={gpu} choose={chooseGpu} />}
+      <h2>Memory</h2>
+      <Fitting data={data} model={model} variant={variant} values={values} changed={changed} options={options} set={set} />
+      <p><a href={formatFragment({ view: "fit", ids: [model.id], options })}>The fewest of each GPU, and the commands</a></p>
+      <Costs data={data} model={model} structure={structure} values={values} isChanged={isChanged} options={options} />
     </>
   );
 }
 
-function Fits({ data, structure, values, context, chosen, choose }) {
-  const gpu = data.gpus.find(({ name }) => name === chosen) ?? data.gpus.find(({ name }) => name === DEFAULT_GPU) ?? data.gpus[0];
-  const fewest = fitGpus(structure, values, context, BigInt(gpu.usable));
+function Costs({ data, model, structure, values, isChanged, options }) {
+  const { choice } = readChoice(data, model, structure, values, isChanged, options, new Map());
+  const context = BigInt(choice.context);
+  const cache = countCache(structure, values, context);
+  const flops = countFlops(structure, values, context);
+  const weights = useMemo(() => data.dtypes.map((_, i) => countWeights(structure, values, i)), [structure, ...values]);
   return (
-    <p>
-      BF16 weights and one sequence of {formatCount(context)} tokens{" "}
-      <b>{fewest === null ? "need more than 8 GPUs (tensor parallel)" : `fit on ${fewest} ×`} </b>
-      <select aria-label="GPU" value={gpu.name} onChange={(event) => choose(event.target.value)}>
-        {data.gpus.map(({ name }) => <option key={name}>{name}</option>)}
-      </select>{" "}
-      <small>
-        with {formatBytes(BigInt(data.overhead))} assumed for the runtime and {data.margin}% of the memory left on each, sharing
-        every matrix
-      </small>
-    </p>
+    <dl class="pairs">
+      {cache && (
+        <>
+          <dt>KV cache per token (BF16)</dt>
+          <dd>{formatCount(cache.perToken)} bytes</dd>
+          <dt>KV cache of one sequence of {formatCount(context)} tokens</dt>
+          <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
+        </>
+      )}
+      <dt>{nameFlops(structure, context)}</dt>
+      <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
+      {flops && flops.expanded !== flops.total && (
+        <>
+          <dt>the same if MLA expands all latents anew, as the reference does</dt>
+          <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
+        </>
+      )}
+      {data.dtypes.map((name, i) => (
+        <>
+          <dt key={name}>Weights in {name}</dt>
+          <dd>{formatBytes(weights[i])}</dd>
+        </>
+      ))}
+    </dl>
   );
 }
 

@@ -3,7 +3,7 @@
 import { evaluate } from "./arithmetic.js";
 import { nameValues } from "./count.js";
 
-const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+export const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 /** [size, value as JSON] of everything that differs from the published model. */
 const listSettings = (variant, changed) => [
@@ -11,10 +11,11 @@ const listSettings = (variant, changed) => [
   ...changed.map(([path, value]) => [path, value.toString()]),
 ];
 
-export function formatCommand(model, variant, changed) {
-  const settings = listSettings(variant, changed).map(([path, value]) => ` --set ${quote(`${path}=${value}`)}`);
-  return `paramcount ${quote(model.id)}${settings.join("")}\n`;
-}
+/** The options of a command that change a model: " --set n_layers=48". */
+export const formatSettings = (variant, changed) =>
+  listSettings(variant, changed).map(([path, value]) => ` --set ${quote(`${path}=${value}`)}`).join("");
+
+export const formatCommand = (model, variant, changed) => `paramcount ${quote(model.id)}${formatSettings(variant, changed)}\n`;
 
 const COPIED = "accessed: 0001-01-01"; // as in copies.py
 

@@ -49,11 +49,16 @@ export function listTensors(structure, values) {
     .filter((tensor) => tensor.parameters > 0n);
 }
 
-/** Bytes of the KV cache and of recurrent states, one sequence in BF16; null if a length is not known. */
-export function countCache(structure, values, context) {
+const ALONE = { users: 1n, gpus: 1n, kv_bytes: 2n }; // one sequence on one GPU, in BF16
+
+/**
+ * Bytes of the KV cache and of recurrent states on one of several GPUs, in BF16 for one sequence if nothing else is chosen;
+ * null if a length is not known.
+ */
+export function countCache(structure, values, context, choice = ALONE) {
   if (!structure.caches) return null;
-  const { per_token, bytes, states } = structure.caches;
-  return evaluateAll({ perToken: per_token, bytes, states }, nameValues(structure, values, context));
+  const { per_token, kv, state } = structure.caches;
+  return evaluateAll({ perToken: per_token, bytes: kv, states: state }, { ...nameValues(structure, values, context), ...choice });
 }
 
 /** The values of the names in a flow: the sizes, the context, and what windows leave of it. */
@@ -133,5 +138,5 @@ export function findList(structure, values, i) {
 }
 
 /** A text whose expressions are lists of one element. */
-const fillText = (pieces, sizes) =>
+export const fillText = (pieces, sizes) =>
   pieces.map((piece) => (Array.isArray(piece) ? evaluate(piece[0], sizes) : piece)).join("");

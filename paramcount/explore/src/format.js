@@ -3,27 +3,29 @@
 /** 124439808n as "124,439,808". */
 export const formatCount = (n) => n.toString().replace(/\B(?=(\d{3})+$)/g, ",");
 
-/** 124439808n as "124.4M": one decimal, rounded half up. */
-export function formatShort(n) {
-  for (const [unit, letter] of [[10n ** 12n, "T"], [10n ** 9n, "B"], [10n ** 6n, "M"], [10n ** 3n, "K"]]) {
-    if (n >= unit) {
-      const tenths = (n * 20n + unit) / (2n * unit);
-      return `${tenths / 10n}.${tenths % 10n}${letter}`;
-    }
-  }
-  return n.toString();
+const LETTERS = [["T", 10n ** 12n], ["B", 10n ** 9n], ["M", 10n ** 6n], ["K", 10n ** 3n]];
+const BYTES = [[" TB", 10n ** 12n], [" GB", 10n ** 9n], [" MB", 10n ** 6n], [" kB", 10n ** 3n]];
+
+/** Three significant digits, or all of those before the point, rounded half up, as the command line has them. */
+function scale(n, units) {
+  const i = units.findIndex(([, size]) => n >= size);
+  if (i < 0) return null;
+  let [unit, size] = units[i];
+  let decimals = 2n;
+  const round = () => (n * 10n ** decimals * 2n + size) / (2n * size);
+  while (decimals > 0n && round() >= 1000n) decimals -= 1n;
+  let rounded = round();
+  if (rounded >= 1000n && i > 0) [unit, rounded, decimals] = [units[i - 1][0], 100n, 2n]; // 999.9M is 1.00B
+  const digits = rounded.toString();
+  const whole = digits.slice(0, digits.length - Number(decimals));
+  return (decimals ? `${whole}.${digits.slice(-Number(decimals))}` : formatCount(rounded)) + unit;
 }
 
+/** 124439808n as "124M". */
+export const formatShort = (n) => scale(n, LETTERS) ?? n.toString();
+
 /** Bytes in decimal units, as on a data sheet: "16.1 GB". */
-export function formatBytes(n) {
-  for (const [unit, name] of [[10n ** 12n, "TB"], [10n ** 9n, "GB"], [10n ** 6n, "MB"], [10n ** 3n, "kB"]]) {
-    if (n >= unit) {
-      const tenths = (n * 20n + unit) / (2n * unit);
-      return `${formatCount(tenths / 10n)}.${tenths % 10n} ${name}`;
-    }
-  }
-  return `${n} B`;
-}
+export const formatBytes = (n) => scale(n, BYTES) ?? `${n} B`;
 
 /** A share of a whole in percent: "31.0 %". */
 export function formatShare(n, whole) {

@@ -8,12 +8,11 @@ test("counts have a comma for each three digits", () => {
   assert.equal(formatCount(-1234n), "-1,234");
 });
 
-test("short forms round half up", () => {
-  assert.equal(formatShort(124439808n), "124.4M");
-  assert.equal(formatShort(1050n), "1.1K");
-  assert.equal(formatShort(671026404352n), "671.0B");
-  assert.equal(formatBytes(16060522496n), "16.1 GB");
-  assert.equal(formatBytes(999n), "999 B");
+test("short forms have three digits and round half up", () => {
+  const short = [124439808n, 1536n, 8030261248n, 671026404352n, 999_700_000n, 999_400_000n, 1004n, 1005n, 999n];
+  assert.deepEqual(short.map(formatShort), ["124M", "1.54K", "8.03B", "671B", "1.00B", "999M", "1.00K", "1.01K", "999"]);
+  const bytes = [497759232n, 2684105617408n, 16060522496n, 10n ** 9n, 1234n * 10n ** 12n, 999n];
+  assert.deepEqual(bytes.map(formatBytes), ["498 MB", "2.68 TB", "16.1 GB", "1.00 GB", "1,234 TB", "999 B"]);
 });
 
 test("shares are per cent of a whole", () => {

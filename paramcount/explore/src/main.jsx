@@ -5,6 +5,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { Browse } from "./browse.jsx";
 import { Change } from "./change.jsx";
 import { Compare } from "./compare.jsx";
+import * as choices from "./choices.js";
 import * as copies from "./copies.js";
 import * as counting from "./count.js";
 import * as memory from "./memory.js";
@@ -70,6 +71,6 @@ function App({ data }) {
 }
 
 readData(document.querySelectorAll("script[type='application/octet-stream']")).then((data) => {
-  window.paramcount = { data, ...counting, ...copies, ...memory }; // for the console
+  window.paramcount = { data, ...counting, ...copies, ...memory, ...choices }; // for the console
   render(<App data={data} />, document.getElementById("app"));
 });

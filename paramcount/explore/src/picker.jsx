@@ -1,5 +1,7 @@
 // A field that finds a model by its id or name.
 
+import { findModels } from "./find.js";
+
 export function ModelPicker({ data, id, choose, label = "Model" }) {
   return (
     <label>
@@ -9,9 +11,10 @@ export function ModelPicker({ data, id, choose, label = "Model" }) {
         key={id}
         defaultValue={id}
         onChange={(event) => {
-          const found = data.byId.get(event.target.value.trim());
+          const text = event.target.value.trim();
+          const found = data.byId.get(text) ?? findModels(data.models, text, 1)[0];
           if (found) choose(found.id);
-          event.target.setCustomValidity(found ? "" : "There is no model with this id");
+          event.target.setCustomValidity(found ? "" : "There is no model with this name");
           event.target.reportValidity();
         }}
       />
