@@ -87,7 +87,7 @@ def find_tile(map: ParameterMap, name: str) -> Tile:
 def count_cells(svg: ET.Element, name: str) -> int:
     """The cells that a reader sees in a tensor: rows and columns of lines, once per use of an inner grid."""
     grids = {group.attrib["id"]: group for group in svg.iter(f"{SVG}g") if "id" in group.attrib}
-    tile = next(g for g in svg.findall(f"{SVG}g") if (g[0].text or "").startswith(name))
+    tile = next(g for g in svg.findall(f"{SVG}g") if f"({name})" in (g[0].text or ""))
     uses = [use.attrib["href"].removeprefix("#") for use in tile.findall(f"{SVG}use")]
     return sum(count_grid(grids[id]) for id in uses) if uses else count_grid(tile)
 
@@ -132,10 +132,31 @@ def test_the_title_the_total_the_active_parameters_and_the_legend_are_text() -> 
     texts = list_texts(read_svg(pc.draw_map("mixtral-8x7b")))
     assert "Mixtral 8x7B" in texts
     assert "46,702,792,704 parameters · 12,879,925,248 active" in texts
-    assert [name for name in texts if name in pc.count("mixtral-8x7b").components] == [
-        "embedding", "qkv", "output_projection", "router", "experts", "norm", "lm_head",
-    ]  # fmt: skip
+    names = {"token embedding", "queries, keys, values", "output projection", "router", "experts", "norms", "LM head"}
+    assert names <= set(texts)
+    raw = {"embedding", "qkv", "output_projection", "norm", "lm_head", "w1", "w2"}
+    assert raw.isdisjoint(texts)
     assert "45.1B · 96.6 %" in texts
+
+
+@pytest.mark.parametrize(
+    ("id", "kinds"),
+    [
+        # openai/gpt-oss, gpt_oss/torch/model.py: sliding_window in every other layer
+        ("gpt-oss-20b", ["sliding-window attention", "full attention layers × 12"]),
+        ("deepseek-v3", ["MoE layers × 58"]),  # arXiv:2412.19437, section 4.2: all layers but the first three
+        ("llama-3.1-8b", ["layers × 32"]),
+    ],
+)
+def test_a_social_map_says_what_each_block_is(id: str, kinds: list[str]) -> None:
+    texts = [text.partition(" · ")[0] for text in list_texts(read_svg(pc.draw_map(id, social=True)))]
+    assert [text for text in texts if re.search("layers × [0-9]+$|attention$", text)] == kinds
+
+
+def test_a_rectangle_has_the_tensor_name_in_its_title() -> None:
+    titles = [group[0].text or "" for group in read_svg(pc.draw_map("gpt2-small")).findall(f"{SVG}g")]
+    assert titles[0].startswith("MLP: up (h.{layer}.mlp.c_fc.weight) [768, 3072]")
+    assert any(title.startswith("attention: queries, keys and values (h.{layer}.attn.c_attn.w") for title in titles)
 
 
 def test_a_change_is_stated() -> None:

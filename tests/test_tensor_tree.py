@@ -73,10 +73,10 @@ def test_a_tensor_of_each_stream_is_as_many_tensors() -> None:
 
 def test_kinds_of_layers_are_groups_of_their_own() -> None:
     (decoder,) = (part for part in group_tensors(pc.count("gemma-3-4b")).children if part.label == "decoder")
-    stacks = [(group.label, group.count) for group in decoder.children if group.kind == "layers"]
+    stacks = [(group.label, group.title, group.count) for group in decoder.children if group.kind == "layers"]
     assert stacks == [
-        ("sliding attention layers 0–4, 6–10, 12–16, …", 29),
-        ("full attention layers 5, 11, 17, …", 5),
+        ("sliding-window attention layers 0–4, 6–10, 12–16, …", "sliding-window attention layers × 29", 29),
+        ("full attention layers 5, 11, 17, …", "full attention layers × 5", 5),
     ]
 
 
@@ -109,6 +109,8 @@ def test_a_tree_is_plain_data_for_json() -> None:
                 "shape": [50257, 768],
                 "parameters": 38597376,
                 "children": [],
+                "title": "token embedding",
             }
         ],
+        "title": "token embedding",
     }

@@ -52,7 +52,7 @@ def command(
 
     With --weights and --text, the model runs in NumPy in float32, and the most likely next tokens are shown.
     """
-    from paramcount.tracing.render import build_table, with_every_layer
+    from paramcount.tracing.render import build_table
     from paramcount.tracing.run import trace_model
     from paramcount.tracing.shapes import TraceOptions
 
@@ -79,7 +79,7 @@ def command(
     elif lengths["tokens"] is None:
         lengths["tokens"] = 1 if decode else 5
     trace = trace_model(model, TraceOptions(**lengths))
-    result = add_changes(build_table(with_every_layer(trace) if full else trace), model)
+    result = add_changes(build_table(trace, full=full), model)
     if run:
         result = add_run(result, run, watch=watch)
     if run and plot:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.flow import Repeat, TensorRow
 from paramcount.flow.walk import count_copies
-from paramcount.output.layer_kinds import describe_kind
+from paramcount.output.layer_kinds import describe_kind, name_layers
 from paramcount.output.ranges import format_ranges
+from paramcount.output.weight_names import name_group, name_part, name_tensor
 
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
@@ -33,6 +34,7 @@ class TensorGroup:
     shape: tuple[int, ...]  # of one copy of a tensor; otherwise empty
     parameters: int
     children: tuple[TensorGroup, ...] = ()
+    title: str = ""  # what people call it: "MoE layers × 58", "queries"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
@@ -49,6 +51,7 @@ class Level(NamedTuple):
     copies: int = 1
     active: int = 1
     stack: str = ""
+    title: str = ""
 
 
 def group_tensors(count: Count) -> TensorGroup:
@@ -60,7 +63,7 @@ def group_tensors(count: Count) -> TensorGroup:
     [('embedding', 1, 38597376), ('position', 1, 786432), ('layers 0–11', 12, 85054464), ('norm', 1, 1536)]
     """
     rows = [(list_levels(row), row) for row in count.tensors if row.is_counted and row.parameters]
-    return TensorGroup("model", count.id, "", 1, 1, (), count.total, tuple(group_rows(rows, 0)))
+    return TensorGroup("model", count.id, "", 1, 1, (), count.total, tuple(group_rows(rows, 0)), count.id)
 
 
 def list_levels(row: TensorRow) -> tuple[Level, ...]:
@@ -68,10 +71,10 @@ def list_levels(row: TensorRow) -> tuple[Level, ...]:
     component, _ = find_component(row)
     experts = [repeat for repeat in (*row.repeats, row.stacked) if repeat and repeat.axis == "expert"]
     return (
-        Level("part", row.part),
+        Level("part", row.part, title=name_part(row.part)),
         *(make_layers_level(row.name, repeat) for repeat in row.repeats if repeat.axis == "layer"),
-        Level("component", component, component),
-        *(Level("experts", "experts", component, repeat.count, repeat.active) for repeat in experts),
+        Level("component", component, component, title=name_group(component)),
+        *(Level("experts", "experts", component, repeat.count, repeat.active, title="experts") for repeat in experts),
     )
 
 
@@ -89,7 +92,8 @@ def make_layers_level(name: str, layers: Repeat) -> Level:
     label = f"layer{'s' if layers.count > 1 else ''} {indices}".strip()
     kind = describe_kind(layers.label)
     label = f"{kind} {label}" if kind else label
-    return Level("layers", label, "", layers.count, layers.active, f"{name.partition('{layer}')[0]} {layers.runs}")
+    stack, title = f"{name.partition('{layer}')[0]} {layers.runs}", name_layers(layers.label, layers.count)
+    return Level("layers", label, "", layers.count, layers.active, stack, title)
 
 
 def group_rows(rows: Iterable[tuple[tuple[Level, ...], TensorRow]], depth: int) -> Iterator[TensorGroup]:
@@ -102,7 +106,9 @@ def group_rows(rows: Iterable[tuple[tuple[Level, ...], TensorRow]], depth: int) 
         if isinstance(level, int):
             row = members[0][1]
             count, active, _ = count_copies(tuple(r for r in row.repeats if r.axis not in ("layer", "expert")))
-            yield TensorGroup("tensor", row.name, find_component(row)[1], count, active, row.matrix, parameters)
+            title = name_tensor(row.name, [share.detail for share in row.split()], row.part)
+            component = find_component(row)[1]
+            yield TensorGroup("tensor", row.name, component, count, active, row.matrix, parameters, title=title)
             continue
         children = tuple(group_rows(members, depth + 1))
-        yield TensorGroup(*level[:5], (), parameters, children)
+        yield TensorGroup(*level[:5], (), parameters, children, level.title)

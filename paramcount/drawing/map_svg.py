@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from paramcount.counting.tree import TensorGroup
 from paramcount.drawing.colours import COLOURS, choose_text_colour
 from paramcount.drawing.parameter_map import (
     GAP,
@@ -20,10 +21,13 @@ from paramcount.drawing.shapes import text_width
 from paramcount.drawing.treemap import Area, CellRow, divide_area
 from paramcount.errors import format_shape
 from paramcount.output.numbers import format_count
+from paramcount.output.weight_names import name_block, name_group
 
 ENDINGS = {".svg": "svg", ".png": "png"}
 SMALLEST_CELL = 1.5  # pixels; smaller cells are not drawn, but counted in the text
 BORDERS = {"tensor": 1.5, "component": 2.5, "layers": 3.5, "part": 5.0}  # widths of the lines around a group
+# {component: a shorter name}, because the numbers stand beside it
+LEGEND = {"qkv": "queries, keys, values", "output_projection": "output projection"}
 ROOT = ".paramcount-map"
 # Attributes, because the rules of a style sheet with ancestors in them do not reach into what <use> repeats
 GRID = 'fill="none" stroke="#fff" stroke-opacity=".5"'
@@ -142,13 +146,20 @@ def draw_tile(tile: Tile, map: ParameterMap, cells: CellWriter) -> Iterator[str]
     tensor, area = tile.tensor, tile.area
     copies = [axis for axis in tile.copies if axis.number > 1]
     share = format_share(tensor.parameters, map.total)
-    parts = (tensor.label, format_shape(tensor.shape), f"× {describe_copies(copies)}" if copies else "")
+    label = f"{describe_place(tensor)} ({tensor.label})"
+    parts = (label, format_shape(tensor.shape), f"× {describe_copies(copies)}" if copies else "")
     text = f"{' '.join(filter(None, parts))}: {tensor.parameters:,} parameters, {share}"
     yield f"<g><title>{escape_text(text, 300)}</title>"
     yield f'<rect class="{get_component(tile)}" {format_area(area)}/>'
     if copies:
         yield from cells.draw(area, copies)
     yield "</g>"
+
+
+def describe_place(tensor: TensorGroup) -> str:
+    """The name of a tensor with the block that it is in: "attention: queries"."""
+    block = name_block(tensor.component)
+    return tensor.title if not block or block in tensor.title else f"{block}: {tensor.title}"
 
 
 def format_area(area: Area) -> str:
@@ -204,7 +215,7 @@ def draw_legend(map: ParameterMap) -> Iterator[str]:
     side, text_left, size, step = 14 * zoom, left + 22 * zoom, 12 * zoom, 23 * zoom
     for component, n in map.components.items():
         yield f'<rect class="{component}" {format_area(Area(left, y, side, side))}/>'
-        yield draw_text(text_left, y + 11.5 * zoom, component, size, "ink")
+        yield draw_text(text_left, y + 11.5 * zoom, LEGEND.get(component) or name_group(component), size, "ink")
         number = f"{format_count(n)} · {format_share(n, map.total)}"
         yield draw_text(right, y + 11.5 * zoom, number, size, "soft", anchor="end")
         y += step

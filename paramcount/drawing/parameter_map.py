@@ -145,7 +145,7 @@ def place_groups(tree: TensorGroup, area: Area, zoom: float) -> tuple[list[Tile]
         if group.kind in ("layers", "experts"):
             copies = (*copies, Copies(group.kind, group.count, group.active))
         if group.kind == "tensor":
-            labels = [*headings, *describe_tensor(group, copies)]
+            labels = [*headings, *describe_tensor(group, parent, copies)]
             tiles.append(Tile(area, group, copies, tuple(place_labels(labels, area, zoom))))
             return
         if group.kind in ("part", "layers", "component"):
@@ -162,21 +162,22 @@ def place_groups(tree: TensorGroup, area: Area, zoom: float) -> tuple[list[Tile]
 
 
 def describe_group(group: TensorGroup, parent: TensorGroup, tree: TensorGroup) -> Iterator[Label]:
-    if group.label == parent.label or (group.kind == "part" and len(tree.children) == 1):
+    if group.title == parent.title or (group.kind == "part" and len(tree.children) == 1):
         return
     sizes = format_count(group.parameters)
     share = f"{sizes} · {format_share(group.parameters, tree.parameters)}"
-    names = [group.label]
+    names = [group.title]
     if group.kind == "layers":
-        names.append(f"{group.count:,} layer{'s' if group.count > 1 else ''}")
+        names.append(group.title.partition(" layer")[0])  # the kind alone, where there is little room
     texts = (f"{name}{ending}" for name in names for ending in (f" · {share}", f" · {sizes}", ""))
     is_outer = group.kind != "component"
     yield Label(tuple(texts), HEADING if is_outer else NAME, RANKS[group.kind], bold=True)
 
 
-def describe_tensor(tensor: TensorGroup, copies: Sequence[Copies]) -> Iterator[Label]:
-    name, shape = shorten_name(tensor.label), format_shape(tensor.shape)
-    yield Label((f"{name} {shape}", name), SMALL, RANKS["tensor"])
+def describe_tensor(tensor: TensorGroup, parent: TensorGroup, copies: Sequence[Copies]) -> Iterator[Label]:
+    shape = format_shape(tensor.shape)
+    texts = (shape,) if tensor.title == parent.title else (f"{tensor.title} {shape}", tensor.title)
+    yield Label(texts, SMALL, RANKS["tensor"])
     axes = [axis for axis in copies if axis.number > 1]
     if axes:
         words = describe_copies(axes)
@@ -191,16 +192,6 @@ def describe_copies(copies: Sequence[Copies]) -> str:
     '58 layers × 256 experts'
     """
     return " × ".join(f"{axis.number:,} {axis.kind}" for axis in copies)
-
-
-def shorten_name(name: str) -> str:
-    """The last part of a tensor's name.
-
-    >>> shorten_name("model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight"), shorten_name("h.{layer}.ln_1.bias")
-    ('gate_proj', 'ln_1.bias')
-    """
-    parts = name.removesuffix(".weight").split(".")
-    return ".".join(parts[-2:]) if parts[-1] == "bias" else parts[-1]
 
 
 def format_share(parameters: int, total: int) -> str:

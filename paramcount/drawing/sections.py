@@ -13,11 +13,11 @@ from paramcount.errors import ParamcountError
 from paramcount.flow.operation import Form
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.ranges import format_ranges, join_ranges
+from paramcount.output.weight_names import name_part
 from paramcount.tracing.trace import Scope, Shape, Step, Trace
 
 MAX_RUNS = 5  # runs of layer indices in a heading
 RECURRENCES = {Form.STATE_SPACE: "state space model", Form.LINEAR_ATTENTION: "linear attention"}
-PARTS = {"vision": "vision encoder", "audio": "audio encoder", "cross_attention": "cross-attention"}
 
 
 class DrawnSection(NamedTuple):
@@ -109,17 +109,19 @@ def make_heading(section: DrawnSection, steps: Sequence[Step], parts: int, layer
     """The heading of a section. `parts`: number of stacks in the model. `layer`: the selected layer, if any."""
     phrases = [name_section(section, steps, parts)] if not section.layers or parts > 1 else []
     kinds = dict.fromkeys(map(describe_kind, section.kinds))
-    phrases += kinds if len(kinds) == 1 else []
+    kind = f"{next(iter(kinds))} ".lstrip() if len(kinds) == 1 else ""
     if section.layers and layer is None:
-        phrases.append(describe_runs(section.runs))
+        phrases.append(kind + describe_runs(section.runs))
     elif section.layers and section.times > 1:
-        phrases.append(f"{section.times:,} identical layers: {describe_runs(section.runs)}")
+        phrases.append(f"{section.times:,} identical {kind}layers: {describe_runs(section.runs)}")
+    elif kind:
+        phrases.append(f"{kind}layer")
     return " · ".join(filter(None, phrases))
 
 
 def name_section(section: DrawnSection, steps: Sequence[Step], parts: int = 1) -> str:
     """The part of the model that a section belongs to; between stacks, its purpose."""
-    name = PARTS.get(section.part, section.part.replace("_", " "))
+    name = name_part(section.part)
     if section.layers or section.part not in ("decoder", "encoder"):
         return name
     forms = {steps[i].form for i in section.indices}

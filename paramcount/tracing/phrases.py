@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from paramcount.flow import Data
 from paramcount.flow.operation import Form
+from paramcount.output.weight_names import COMPONENTS
 
-# {component: name of its weights}. Other components are called by their own name.
-COMPONENTS = {
-    "embedding": "token embedding", "position": "position embedding", "lm_head": "LM head",
-    "output_projection": "output projection",
-    "qkv.q": "queries", "qkv.k": "keys", "qkv.v": "values", "qkv.gate": "gate", "qkv.q_down": "compressed query latent",
-    "qkv.q_up": "queries", "qkv.kv": "shared KV", "qkv.kv_down": "compressed KV latent",
-    "qkv.kv_up": "keys and values", "qkv.relative": "relative position queries",
-    "mlp.gate": "gate", "mlp.up": "up", "mlp.down": "down", "experts.gate": "gate", "experts.up": "up",
-    "experts.down": "down", "shared_experts.gate": "shared gate", "shared_experts.up": "shared up",
-    "shared_experts.down": "shared down",
-    "mixer.q": "queries", "mixer.k": "keys", "mixer.v": "values", "mixer.x": "input", "mixer.gate": "gate",
-    "mixer.step": "time step", "mixer.b": "B", "mixer.c": "C", "mixer.xbc": "input, B and C", "mixer.beta": "beta",
-    "mixer.out": "output projection", "mixer.convolution": "convolution",
-}  # fmt: skip
 GENERAL_COMPONENTS = ("other", "mixer")  # their names say less than that of the operation
 EMBEDDINGS = {"vision": "patch embedding", "audio": "audio embedding"}  # {part: name of an embedding without a lookup}
 

@@ -15,6 +15,7 @@ from paramcount.output.layer_kinds import describe_kind
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
 from paramcount.output.tables import Column, Table
+from paramcount.tracing.fused import describe_fused, split_fused
 from paramcount.tracing.trace import ROUTED, CacheEntry, Product, Scope, Shape, Step, Trace
 
 MAX_STEPS = 100_000  # with every layer listed
@@ -145,17 +146,22 @@ def with_every_layer(trace: Trace) -> Trace:
     return trace._replace(steps=tuple(unfold_layers(trace.steps)))
 
 
-def build_table(trace: Trace) -> Table:
-    """A table with one row per step."""
+def build_table(trace: Trace, *, full: bool = False) -> Table:
+    """A table with one row per step. `full`: with the steps of every layer.
+
+    Raises: ParamcountError if these are too many.
+    """
+    shown = with_every_layer(trace) if full else trace
+    steps = split_fused(trace.steps)
     columns = [
         Column("step", "step", right=False),
         Column("how", "how", right=False, only="text"),
         *(Column(name, name, right=False, only="csv") for name in CSV_COLUMNS),
     ]
     cells = []
-    for name, shapes, step in list_rows(trace.steps):
+    for name, shapes, step in list_rows(list(unfold_layers(steps)) if full else steps):
         cells.append([name, shapes, *(list_csv_cells(step) if step else [None] * len(CSV_COLUMNS))])
-    data = {"schema_version": SCHEMA_VERSION, **trace.to_dict()}
+    data = {"schema_version": SCHEMA_VERSION, **shown.to_dict()}
     above, below = [describe_input(trace)], list_footnotes(trace)
     return Table(columns, cells, data, above=above, below=below, headings=False, wraps=True)
 
@@ -182,8 +188,14 @@ def describe_input(trace: Trace) -> str:
 
 
 def list_footnotes(trace: Trace) -> list[str]:
-    """The named sizes, the FLOPs, and the number of elements of attention scores, KV cache and recurrent state."""
-    return [*describe_named_sizes(trace), *describe_flops(trace), *describe_scores(trace), *describe_cache(trace)]
+    """The fused matrices, the named sizes, the FLOPs, and the elements of attention scores, KV cache and state."""
+    return [
+        *describe_fused(trace.steps),
+        *describe_named_sizes(trace),
+        *describe_flops(trace),
+        *describe_scores(trace),
+        *describe_cache(trace),
+    ]
 
 
 def describe_named_sizes(trace: Trace) -> Iterator[str]:
