@@ -46,6 +46,8 @@ def command_lines(folder: Path) -> list[list[str]]:
         ["compare", "llama", "--columns", "total,d_model"],
         ["compare", "gpt2-small", "jamba-v0.1", "--columns", "bf16,q4_k_m,kv_per_token,state,flops_per_token"],
         ["compare", "gpt2-small", "--set", "n_layers=13"],
+        ["compare", "gpt2-small", "deepseek-v3", "--share"],
+        ["sweep", "gpt2-small", "n_layers=2,3", "--where", "n_layers > 2", "--sort", "-total"],
     ]
     lines += [
         ["show", "gpt-4", "--estimates"],

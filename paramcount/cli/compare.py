@@ -15,6 +15,7 @@ from paramcount.cli.options import (
     file_option,
     make_models_argument,
 )
+from paramcount.cli.paper import check_paper_options, paper_options
 from paramcount.errors import ParamcountError
 from paramcount.output.files import write_atomically
 from paramcount.output.tables import Table
@@ -25,6 +26,8 @@ from paramcount.output.tables import Table
 @file_option("--plot", help="Also plot the components to FILE.svg, .png or .pdf (needs the [plot] extra).")
 @click.option("--scale", type=Choice(["linear", "log"]), help="Select the scale of the plot (default: linear).")
 @click.option("--transpose", is_flag=True, help="Show models as columns.")
+@click.option("--share", is_flag=True, help="Show the components as percentages of the total.")
+@paper_options
 @estimates_option
 def command(
     request: CommandRequest,
@@ -33,13 +36,19 @@ def command(
     plot: str | None,
     scale: Literal["linear", "log"] | None,
     transpose: bool,
+    share: bool,
+    full_names: bool,
+    units: str | None,
+    caption: str | None,
+    label: str | None,
     estimates: bool,
 ) -> None:
     """Compare models side by side.
 
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
-    from paramcount.views.compare import add_fields, build_comparison_table, make_rows, sort_rows
+    from paramcount.views.compare import add_fields, build_comparison_table, list_shares, make_rows, sort_rows
+    from paramcount.views.wording import Wording
 
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")
@@ -48,6 +57,7 @@ def command(
         from paramcount.drawing.figures import check_plot
 
         plot_format = check_plot(plot)  # report a wrong extension before any file is read
+    check_paper_options(request, units, caption, label)
     models = request.select(estimates=estimates)
     rows = make_rows(models)
     if columns is not None or sort is not None:
@@ -55,9 +65,16 @@ def command(
 
         columns, sort, further = select_fields(models, columns, sort)
         rows = add_fields(rows, models, further)
+    if share:
+        columns, sort, further = list_shares(rows, columns, sort)
+        rows = add_fields(rows, models, further)
 
     def make_table(format: str) -> Table:
-        result = build_comparison_table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
+        result = build_comparison_table(
+            rows, columns=columns, sort=sort, transpose=transpose, format=format, wording=Wording(full_names, units)
+        )._replace(label=label or "")
+        if caption is not None:
+            result = result._replace(caption=caption)
         if plot is not None:
             content = plot_rows(sort_rows(rows, sort), format=plot_format, scale=scale or "linear")
             write_atomically(plot, content, "--plot")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from paramcount.cli.options import CommandRequest, column_options, complete_names, define_command, estimates_option
+from paramcount.cli.paper import check_paper_options, paper_options
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.output.tables import Table
 from paramcount.symbolic.quantities import parse_quantity
@@ -18,6 +19,7 @@ FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 @click.option("--where", metavar="CONDITION", help="Keep models for which CONDITION holds: 'total < 9e9 and tied'.")
 @column_options
 @click.option("--limit", metavar="N", help="List at most N models.")
+@paper_options
 @estimates_option
 def command(
     request: CommandRequest,
@@ -26,6 +28,10 @@ def command(
     columns: str | None,
     sort: str | None,
     limit: str | None,
+    full_names: bool,
+    units: str | None,
+    caption: str | None,
+    label: str | None,
     estimates: bool,
 ) -> None:
     """List the models in the zoo whose id, name, family, publisher, Hugging Face id or an alias contains every WORD.
@@ -36,7 +42,9 @@ def command(
     """
     from paramcount.database.listing import list_model_rows, search_rows, select_rows
     from paramcount.views.compare import build_comparison_table
+    from paramcount.views.wording import Wording
 
+    check_paper_options(request, units, caption, label)
     most = None if limit is None else parse_quantity(limit) if len(limit) <= 18 else 0
     if limit is not None and not (most and most > 0):
         raise ParamcountError(f"= {describe_value(limit)}", where="--limit", expected="a positive integer")
@@ -49,9 +57,11 @@ def command(
         rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
 
     def make_table(format: str) -> Table:
-        names = columns or (TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS)
-        table = build_comparison_table(rows, columns=names, sort=sort, limit=most, format=format)
-        return table._replace(drops=True, wraps=columns is None)
+        shown = columns or (TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS)
+        wording = Wording(full_names, units)
+        table = build_comparison_table(rows, columns=shown, sort=sort, limit=most, format=format, wording=wording)
+        table = table._replace(drops=True, wraps=columns is None, label=label or "")
+        return table if caption is None else table._replace(caption=caption)
 
     request.emit(make_table)
 

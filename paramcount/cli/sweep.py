@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, print_messages
 from paramcount.cli.progress import progress_callback
+from paramcount.errors import ParamcountError
 from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extension
+
+if TYPE_CHECKING:
+    from paramcount.sweeping.selecting import Selection
+    from paramcount.zoo import Model
 
 
 @define_command("sweep", "llama-3.1-8b n_layers=16:64:4 'd_ff=4*d_model'", MODEL)
 @click.argument("settings", nargs=-1, required=True, metavar="SIZE=VALUES...")
 @click.option("--columns", metavar="A,B,…", help="Select counts and sizes (default: total,active).")
+@click.option("--where", metavar="CONDITION", help="Keep rows for which CONDITION holds: 'total < 9e9'.")
+@click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending.")
 @click.option("--invalid", is_flag=True, help="List the invalid combinations instead, with reasons.")
-def command(request: CommandRequest, settings: tuple[str, ...], columns: str | None, invalid: bool) -> None:
+def command(
+    request: CommandRequest,
+    settings: tuple[str, ...],
+    columns: str | None,
+    where: str | None,
+    sort: str | None,
+    invalid: bool,
+) -> None:
     """Count every valid combination of sizes.
 
     VALUES is a range START:STOP:STEP that includes STOP, a list a,b,c, or an expression of other sizes with + - * //
     and parentheses. All other sizes keep their values. Invalid combinations are skipped and counted. CSV, Parquet
-    (.parquet) and NumPy files (.npy, .npz) are written in chunks."""
+    (.parquet) and NumPy files (.npy, .npz) are written in chunks.
+
+    CONDITION compares counts, components and sizes, as in `paramcount list`."""
     from paramcount.sweeping.axes import parse_axes
     from paramcount.sweeping.columns import DEFAULT_COLUMNS
     from paramcount.sweeping.render import Tally, build_sweep_table
@@ -34,18 +52,49 @@ def command(request: CommandRequest, settings: tuple[str, ...], columns: str | N
         format = request.table_format
     names = DEFAULT_COLUMNS if columns is None else [column for column in columns.split(",") if column.strip()]
     model = request.load()
-    sweep = make_sweep(model, parse_axes(settings), names)
+    selection, needed = make_selection(model, names, where, sort, invalid)
+    sweep = make_sweep(model, parse_axes(settings), [*names, *needed])
+    selection = replace(selection, hidden=selection.hidden - {*sweep.axes, *sweep.expressions})
     messages = request.collect_messages([model])
     tally = Tally(sweep)
     with progress_callback("counting") as report:
-        chunks = tally.read(invalid, report)
+        chunks = selection.apply(tally.read(invalid, report))
         if request.is_file and f".{format}" in WRITERS:
             write_file(str(request.output), chunks, f".{format}")
         elif format == "csv":
             write_csv(sys.stdout, chunks)
         else:
-            request.emit(build_sweep_table(sweep, chunks, tally), messages)
+            request.emit(build_sweep_table(sweep, chunks, tally, selection), messages)
             messages = Messages()
     print_messages(messages)
     if tally.invalid and not invalid and format != "json":
         print_messages(Messages(notes=(tally.describe(),)))
+    if selection.excluded and format != "json":
+        print_messages(Messages(notes=(selection.describe(),)))
+
+
+def make_selection(
+    model: Model, columns: list[str], where: str | None, sort: str | None, invalid: bool
+) -> tuple[Selection, list[str]]:
+    """The rows to show, and the columns that this needs beyond `columns`.
+
+    Raises: ParamcountError for an invalid condition or column.
+    """
+    from paramcount.sweeping.columns import find_columns
+    from paramcount.sweeping.selecting import Selection, find_sweep_field
+
+    for option, value in (("--where", where), ("--sort", sort)):
+        if invalid and value is not None:
+            raise ParamcountError(f"{option} cannot be combined with --invalid", expected="one of them")
+    matches, needed = None, []
+    if where is not None:
+        from paramcount.database.filters import parse_filter
+
+        filter = parse_filter(where, [model], find_sweep_field)
+        matches, needed = filter.matches, [field.name for field in filter.fields]
+    if sort is not None:
+        key = find_sweep_field(sort.removeprefix("-"), [model]).name
+        needed.append(key)
+        sort = f"-{key}" if sort.startswith("-") else key
+    hidden = frozenset(needed) - frozenset(find_columns(model, columns))
+    return Selection(matches, sort, hidden), needed

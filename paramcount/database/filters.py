@@ -40,8 +40,11 @@ class Filter(NamedTuple):
     matches: Callable[[Row], bool]
 
 
-def parse_filter(text: str, models: Sequence[Model]) -> Filter:
-    """The filter that a text states. Its names are those of `find_field`. A condition on an unknown value is unknown.
+FindField = Callable[[str, Sequence[Model]], TableField]
+
+
+def parse_filter(text: str, models: Sequence[Model], find: FindField = find_field) -> Filter:
+    """The filter that a text states. `find` finds the column of a name. A condition on an unknown value is unknown.
 
     >>> filter = parse_filter("9e9 > total and (tied or not d_model = 4Ki)", [])
     >>> [field.name for field in filter.fields]
@@ -51,7 +54,7 @@ def parse_filter(text: str, models: Sequence[Model]) -> Filter:
 
     Raises: ParamcountError for anything else, with the place.
     """
-    checker = TypeChecker(models)
+    checker = TypeChecker(models, find)
     try:
         tree = check_flag(checker.check(parse(text, FILTER))).tree
     except ParamcountError as error:
@@ -72,8 +75,8 @@ def fold(value: object) -> object:
 class TypeChecker:
     """Finds the columns of a filter, and checks that its values are of one type where they meet."""
 
-    def __init__(self, models: Sequence[Model]) -> None:
-        self.models = models
+    def __init__(self, models: Sequence[Model], find: FindField) -> None:
+        self.models, self.find = models, find
         self.fields: dict[str, TableField] = {}
 
     def check(self, tree: Tree) -> Term:
@@ -103,7 +106,7 @@ class TypeChecker:
         if name.lower() in FLAGS:
             return Term("flag", Literal(FLAGS[name.lower()]), name)
         try:
-            field = find_field(name, self.models)
+            field = self.find(name, self.models)
         except ParamcountError as error:
             expected = f"a column, or {quote(name)} in quotes for a string"
             raise error if error.nearest else error.replace(expected=expected) from None

@@ -70,7 +70,7 @@ def render_latex(table: Table) -> str:
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{escape_latex(caption)}}}",
-        rf"\label{{tab:{make_label(caption)}}}",
+        rf"\label{{{table.label or f'tab:{make_label(caption)}'}}}",
         rf"\begin{{tabular}}{{{''.join(widths)}}}",
         tabulate_cells(escape_row(labels), [escape_row(row) for row in cells], BOOKTABS),
         r"\end{tabular}",

@@ -58,6 +58,7 @@ class Table(NamedTuple):
     ] = {}  # {format: render(width, colour, shortens)}, instead of rows
     bold: Collection[Any] = ()  # the first cells of rows that are bold on a terminal
     caption: str = ""  # of a LaTeX table; by default the lines above
+    label: str = ""  # of a LaTeX table; by default made from the caption
 
 
 def punctuate(line: str) -> str:

@@ -9,6 +9,7 @@ from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size, to_json
+from paramcount.sweeping.selecting import Selection
 from paramcount.sweeping.sweep import REASON, Arrays, Sweep
 from paramcount.zoo.columns import HEADINGS
 
@@ -45,8 +46,8 @@ class Tally:
         return f"{self.invalid:,} of {self.combinations:,} combinations {verb} invalid; --invalid lists them"
 
 
-def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally) -> Table:
-    """The rows of all chunks as a table.
+def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally, selection: Selection) -> Table:
+    """The rows of all chunks, which are those of a selection, as a table.
 
     Raises: ParamcountError if there are more than MOST_ROWS.
     """
@@ -70,6 +71,9 @@ def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally) -> T
         "invalid": tally.invalid,
         "rows": records,
     }
-    below = [] if rows else ["no combination is invalid"]
+    if selection.matches is not None:
+        data["excluded"] = selection.excluded
+    none = "no combination is invalid" if selection.matches is None else "no valid combination meets --where"
+    below = [] if rows else [none]
     above = [f"{sweep.model.id} with other sizes"]
     return Table(fields, rows, data, above=above, below=below, wraps=REASON in names, keys=list(sweep.axes))

@@ -9,6 +9,7 @@ from paramcount.counting import SCHEMA_VERSION
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
+from paramcount.views.wording import AS_COUNTED, Wording, choose_shares
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.aliases import find_column
 from paramcount.zoo.columns import CHANGE_FIELDS, FIELDS, TableField
@@ -94,6 +95,7 @@ def build_comparison_table(
     limit: int | None = None,
     transpose: bool = False,
     format: str = "table",
+    wording: Wording = AS_COUNTED,
 ) -> Table:
     """The comparison of models as a table.
 
@@ -105,6 +107,7 @@ def build_comparison_table(
         limit: The most rows.
         transpose: One column per model.
         format: One of `tables.FORMATS`.
+        wording: How the formats for people word names and numbers.
     """
     has_all = format in ("csv", "json")
     names = _choose_columns(rows, columns, format)
@@ -112,7 +115,10 @@ def build_comparison_table(
     models = [{name: row[name] for name in (*names, "set") if name in row} for row in rows]
     data = {"schema_version": SCHEMA_VERSION, "models": models}
     further = rows[0].get(FURTHER, {}) if rows else {}
-    fields = [(further.get(name) or KNOWN[name]).column._replace(name=name) for name in names]
+    chosen = [further.get(name) or KNOWN[name] for name in names]
+    fields = [wording.format_column(field.column._replace(name=name), field) for name, field in zip(names, chosen)]
+    if wording.names and not has_all:
+        rows = [row | {"id": row["name"]} for row in rows]
     above, below = describe_row_changes(rows), list_footnotes(rows)
     ids = ", ".join(row["id"] for row in rows) if len(rows) <= MAX_NAMES_IN_CAPTION else f"{len(rows)} models"
     caption = f"Parameter counts of {ids}, computed by paramcount"
@@ -128,6 +134,17 @@ def build_comparison_table(
         label = name if has_all else field.label
         cells.append([label, *(row[name] if has_all else field.show(_mark_cell(row, name)) for row in rows)])
     return Table(headings, cells, data, above=above, below=below, caption=caption)
+
+
+def list_shares(
+    rows: Sequence[Row], columns: str | None, sort: str | None
+) -> tuple[str, str | None, dict[str, TableField]]:
+    """The columns and the order of a table of shares instead of counts, and the further columns that it needs."""
+    names = columns.split(",") if columns else select_columns(rows, ("total", "active", *COMPONENTS))
+    key = (sort or "").removeprefix("-")
+    shares, fields = choose_shares([*names, key])
+    order = sort.replace(key, shares[-1]) if sort else None
+    return ",".join(shares[:-1]), order, fields
 
 
 def describe_row_changes(rows: Sequence[Row]) -> list[str]:
