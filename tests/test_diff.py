@@ -19,6 +19,7 @@ from paramcount.architectures import split_name
 from paramcount.cli.diff import add_brackets, render_arithmetic
 from paramcount.counting.components import locate_component
 from paramcount.views.diff import diff_models
+from paramcount.views.forward_settings import list_forward_settings
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import Refuse
@@ -68,7 +69,37 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
+SETTINGS = ("rope_theta", "rms_norm_eps", "hidden_act")  # keys of config.json, as the entries cite them
+
+
 # ---- from Python
+
+
+def test_settings_of_the_forward_pass_are_those_of_the_configs() -> None:
+    found = {setting.name: setting for setting in pc.diff("qwen2.5-7b", "llama-3.1-8b").settings}
+    stated = [pc.load(id).stated or {} for id in ("qwen2.5-7b", "llama-3.1-8b")]
+    base, eps, activation = ([settings[key] for settings in stated] for key in SETTINGS)
+    assert [found["rope_base"].a, found["rope_base"].b] == [(n,) for n in base]
+    assert [found["norm_eps"].a, found["norm_eps"].b] == [(n,) for n in eps]
+    assert activation[0] == activation[1]
+    assert "activation" not in found
+    scaling = stated[1]["rope_scaling"]
+    assert found["rope_scaling"].b == (f"{scaling['rope_type']} × {scaling['factor']:g}",)
+    assert found["rope_scaling"].a == ("none",)
+
+
+def test_a_setting_that_an_entry_does_not_state_is_no_difference() -> None:
+    found = {setting.name: setting for setting in pc.diff("llama-2-7b", "gpt2-small").settings}
+    assert "norm_eps" not in found  # the entry of Llama 2 leaves its settings out
+    assert "activation" not in found
+    assert (found["norm"].a, found["norm"].b) == (("RMS norm",), ("layer norm",))
+    assert (found["rope_pairing"].a, found["rope_pairing"].b, found["rope_pairing"].only) == (("halves",), None, "a")
+
+
+def test_encoders_of_images_have_no_part_in_the_settings() -> None:
+    """SigLIP has layer norms; the text layers of Gemma 3 have RMS norms."""
+    assert list_forward_settings(pc.load("gemma-3-27b"))["norm"] == ("RMS norm",)
+    assert list_forward_settings(pc.load("gemma-3-27b"))["rope_base"] == (10000, 1000000)
 
 
 def test_two_llamas_differ_in_three_sizes_and_four_components() -> None:

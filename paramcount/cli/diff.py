@@ -10,6 +10,7 @@ from paramcount.loading import load
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size
 from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
+from paramcount.views.forward_settings import format_setting
 from paramcount.zoo import Model
 from paramcount.zoo.columns import format_signed_or_dash
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, format_sum
@@ -29,7 +30,7 @@ COLUMNS = (
 
 @define_command("diff", "llama-2-7b llama-3.1-8b", make_models_argument("A [B]"))
 def command(request: CommandRequest) -> None:
-    """Show which sizes and components differ between two models.
+    """Show which sizes, settings and components differ between two models.
 
     A and B are models as for `paramcount show`. Each difference is B minus A; they are sorted by size and add up to the
     difference of the totals. With one model and --set, compare the model with its changed version; with two models,
@@ -46,9 +47,10 @@ def command(request: CommandRequest) -> None:
 
 
 def build_table(a: Model, b: Model) -> Table:
-    """A table of the sizes, the components and the total that differ."""
+    """A table of the sizes, the settings, the components and the total that differ."""
     diff = diff_models(a, b)
     rows = [make_size_row(size) for size in diff.sizes]
+    rows += [make_setting_row(setting) for setting in diff.settings]
     for part in diff.components:
         differences = [part.difference, part.active_difference]
         rows.append(["component", part.component, part.a, part.b, *differences, render_arithmetic(part)])
@@ -80,6 +82,16 @@ def make_size_row(size: SizeDifference) -> Row:
     return ["size", size.name, *values, None, None, text]
 
 
+def make_setting_row(setting: SizeDifference) -> Row:
+    """The row of a setting of the forward pass; a dash if one of the models has no operation with it."""
+    texts = [format_setting(values) if values else "–" for values in (setting.a, setting.b)]
+    values = [
+        values[0] if values and len(values) == 1 else None if text == "–" else text
+        for values, text in zip((setting.a, setting.b), texts)
+    ]
+    return ["setting", setting.name, *values, None, None, " → ".join(texts)]
+
+
 def render_arithmetic(part: ComponentDifference) -> str:
     """B's arithmetic minus A's; if that is too long or has no formula, B's value minus A's."""
     texts = (part.arithmetic_a, part.arithmetic_b)
@@ -103,7 +115,7 @@ def list_footnotes(diff: Difference) -> list[str]:
     reference implementation."""
     lines = []
     if not diff.components:
-        lines.append("the parameter counts are the same" if diff.sizes else "no differences")
+        lines.append("the parameter counts are the same" if diff.sizes or diff.settings else "no differences")
     active = [part for part in diff.components if part.active_difference != part.difference]
     if active:
         others = [part for part in diff.components if part not in active and part.difference]

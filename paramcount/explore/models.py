@@ -23,6 +23,7 @@ from paramcount.explore.structures import Data, export_structure, is_shared
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.symbolic.trees import to_json
+from paramcount.views.forward_settings import format_setting, list_forward_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import describe_release_difference
 from paramcount.zoo.entries import Published
@@ -133,6 +134,7 @@ def export_model(model: Model, structures: Structures) -> Data:
         "active_min": to_json(count.active_min),
         "structure": structure,
         "values": values,
+        "settings": {name: format_setting(values) for name, values in list_forward_settings(model).items()},
         "drawing": structures.drawings.add(model, structures.flows.get(structure, [])),
         "variants": variants,
         "published": [export_published(figure) for figure in model.published],

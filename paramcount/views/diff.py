@@ -1,4 +1,4 @@
-"""The difference between two models: sizes, and parameters by component."""
+"""The difference between two models: sizes, settings of the forward pass, and parameters by component."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from paramcount.counting.count import Count
 from paramcount.counting.results import describe_result
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import format_size, to_json
+from paramcount.views.forward_settings import format_setting, list_forward_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import describe_release_difference
 
@@ -58,6 +59,7 @@ class Difference:
     reference_total_a: int  # of the reference implementation; differs from the total of some released files
     reference_total_b: int
     sizes: tuple[SizeDifference, ...]  # in the order of the configs
+    settings: tuple[SizeDifference, ...]  # of the forward pass, with the values of all layers; unknown ones left out
     components: tuple[ComponentDifference, ...]  # largest absolute difference first
     beside: tuple[SizeDifference, ...]  # not included in the total: buffers, MTP layers
     release_differences: tuple[str, ...]  # each model whose total is not that of the reference, and why
@@ -79,6 +81,10 @@ class Difference:
             [size.name, "–" if size.only == "b" else size.a, "–" if size.only == "a" else size.b, None]
             for size in self.sizes
         ]
+        sizes += [
+            [setting.name, *map(format_setting, (setting.a or ("–",), setting.b or ("–",))), None]
+            for setting in self.settings
+        ]
         components = [[part.component, part.a, part.b, part.difference] for part in self.components]
         total = ["total", self.total_a, self.total_b, self.difference]
         rows = [*sizes, *components, total]
@@ -94,6 +100,10 @@ class Difference:
         beside = {name: {"a": a, "b": b} for name, a, b, _ in self.beside}
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
             "sizes": sizes,
+            "settings": [
+                {"name": setting.name} | {side: list(getattr(setting, side)) for side in setting.only or "ab"}
+                for setting in self.settings
+            ],
             "components": [asdict(component) for component in self.components],
             "beside": beside,
         }
@@ -121,6 +131,7 @@ def diff_models(a: Model, b: Model) -> Difference:
         reference_total_a=count_a.reference_total,
         reference_total_b=count_b.reference_total,
         sizes=tuple(find_differences(sizes_a, sizes_b)),
+        settings=tuple(compare_settings(a, b)),
         components=tuple(sorted(components, key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
         beside=tuple(find_differences(extras_a, extras_b)),
         release_differences=tuple(
@@ -155,6 +166,17 @@ def find_differences(a: dict[str, Any], b: dict[str, Any]) -> list[SizeDifferenc
         elif b[name] != value:
             differences.append(SizeDifference(name, value, b[name]))
     return differences + [SizeDifference(name, None, value, "b") for name, value in b.items() if name not in a]
+
+
+def compare_settings(a: Model, b: Model) -> list[SizeDifference]:
+    """The settings of the forward pass that differ; what one of the models does not state is no difference."""
+    settings_a, settings_b = list_forward_settings(a), list_forward_settings(b)
+    known = [
+        name
+        for name in {**settings_a, **settings_b}
+        if None not in settings_a.get(name, ()) and None not in settings_b.get(name, ())
+    ]
+    return find_differences(*({name: s[name] for name in known if name in s} for s in (settings_a, settings_b)))
 
 
 def compare_components(a: Count, b: Count) -> list[ComponentDifference]:

@@ -1,14 +1,13 @@
 // Models side by side: components, active parameters, KV cache, memory against context, and the sizes that differ.
 
 import { useMemo } from "preact/hooks";
+import { describePair, differs, findContext, sampleCaches } from "./compare.js";
+import { parseNumber } from "./choices.js";
 import { countCache, nameValues } from "./count.js";
 import { countPublished } from "./data.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
-import { Chart, barX, lineY, ruleX, selectLast, stackX, text } from "./plot.jsx";
-
-const CONTEXTS = [1n, 1024n, 4096n, 16384n, 65536n, 131072n, 262144n, 1048576n];
-const BYTES = 2n; // BF16
+import { Chart, barX, dot, lineY, ruleX, selectLast, stackX, text } from "./plot.jsx";
 
 export function Compare({ data, state, go }) {
   const models = useMemo(
@@ -16,6 +15,9 @@ export function Compare({ data, state, go }) {
     [data, state.ids.join()],
   );
   const set = (ids) => go({ ids });
+  const typed = state.options.context;
+  const usual = findContext(data, models);
+  const context = typed === undefined ? usual : parseNumber(typed, true) || usual;
   const counts = models.map(countPublished);
   const present = data.components.filter((name) => counts.some((counted) => counted.components[name] > 0n));
   return (
@@ -23,6 +25,18 @@ export function Compare({ data, state, go }) {
       <h1>Compare</h1>
       <div class="filters">
         <ModelPicker data={data} id="" label="Add a model" choose={(id) => set([...state.ids, id])} />
+        {models.length > 0 && (
+          <label>
+            Context (tokens)
+            <input
+              inputmode="numeric"
+              size={9}
+              value={typed ?? usual}
+              aria-invalid={typed !== undefined && !parseNumber(typed, true)}
+              onInput={(event) => go({ options: { ...state.options, context: event.target.value } })}
+            />
+          </label>
+        )}
         {models.map((model) => (
           <button type="button" key={model.id} onClick={() => set(models.filter((other) => other !== model).map(({ id }) => id))}>
             Remove {model.name}
@@ -33,12 +47,18 @@ export function Compare({ data, state, go }) {
         <p>Select models in <a href="#browse">Browse</a>, or add one here.</p>
       ) : (
         <>
+          {models.slice(1).map((model, i) => (
+            <p class="answer" key={model.id}>
+              {describePair({ model: models[0], counted: counts[0] }, { model, counted: counts[i + 1] }, context)}
+            </p>
+          ))}
           <Charts data={data} models={models} counts={counts} present={present} />
+          <Numbers models={models} counts={counts} present={present} context={context} />
           {models.slice(1).map((model, i) => (
             <Difference key={model.id} first={models[0]} second={model} counts={[counts[0], counts[i + 1]]} present={present} />
           ))}
-          <Numbers data={data} models={models} counts={counts} present={present} />
           <Sizes models={models} />
+          <Settings models={models} />
         </>
       )}
     </>
@@ -54,18 +74,13 @@ function Charts({ data, models, counts, present }) {
   const shares = models.flatMap((model, i) =>
     present.map((name) => ({ model: model.name, component: name, share: Number((counts[i].components[name] * 1000000n) / counts[i].total) / 10000 })),
   );
-  const memory = models.flatMap((model) =>
-    CONTEXTS.filter((context) => !model.context || context <= BigInt(model.context)).flatMap((context) => {
-      const cache = countCache(model.structure, model.values, context);
-      return cache ? [{ model: model.name, context: Number(context), gigabytes: Number(BYTES * model.total + cache.bytes + cache.states) / 1e9 }] : [];
-    }),
-  );
+  const caches = useMemo(() => sampleCaches(data, models), [models]);
   const left = Math.min(220, 20 + 7 * Math.max(...names.map((name) => name.length)));
   const of = [models];
   return (
     <div class="charts">
       <Chart
-        label="Total parameters, and those active for one token"
+        label="Total parameters (light), and those active per token (dark)"
         of={of}
         make={() => ({
           marginLeft: left,
@@ -91,18 +106,19 @@ function Charts({ data, models, counts, present }) {
           marks: [barX(shares, stackX({ x: "share", y: "model", fill: "component", order: present }))],
         })}
       />
-      {memory.length > 0 && (
+      {caches.points.length > 0 && (
         <Chart
-          label="Memory of BF16 weights and the KV cache of one sequence, in GB"
+          label="KV cache and states of one sequence in BF16, in GB, up to the longest context of each model"
           of={of}
           make={() => ({
             height: 300,
             marginRight: left,
-            x: { label: "context (tokens)", type: "log", base: 2, tickFormat: (n) => (n < 1024 ? n : `${n / 1024}k`), grid: true },
+            x: { label: "context (tokens)", domain: [0, caches.longest], ticks: caches.ticks, tickFormat: formatTokens, grid: true },
             y: { label: "GB", zero: true, grid: true, nice: true },
             marks: [
-              lineY(memory, { x: "context", y: "gigabytes", z: "model", stroke: "model" }),
-              text(memory, selectLast({ x: "context", y: "gigabytes", z: "model", text: "model", textAnchor: "start", dx: 6 })),
+              lineY(caches.points, { x: "context", y: "gigabytes", z: "model", stroke: "model" }),
+              dot(caches.points, selectLast({ x: "context", y: "gigabytes", z: "model", fill: "model" })),
+              text(caches.points, selectLast({ x: "context", y: "gigabytes", z: "model", text: "model", textAnchor: "start", dx: 8 })),
             ],
           })}
         />
@@ -111,7 +127,11 @@ function Charts({ data, models, counts, present }) {
   );
 }
 
-function Numbers({ data, models, counts, present }) {
+const formatPart = (n, total) => (n === 0n ? "–" : `${formatCount(n)} (${formatShare(n, total)})`);
+
+const formatTokens = (n) => (n < 1024 ? n : `${n / 1024}k`);
+
+function Numbers({ models, counts, present, context }) {
   const rows = [
     ["total", (i) => formatCount(counts[i].total)],
     ...(models.some((model) => model.release_difference)
@@ -120,14 +140,20 @@ function Numbers({ data, models, counts, present }) {
     ["active", (i) => formatCount(counts[i].active)],
     ...present.map((name) => [
       name,
-      (i) => `${formatCount(counts[i].components[name])} (${formatShare(counts[i].components[name], counts[i].total)})`,
+      (i) => formatPart(counts[i].components[name], counts[i].total),
     ]),
     ["KV cache per token", (i) => {
       const cache = countCache(models[i].structure, models[i].values, 1n);
       return cache ? formatBytes(cache.perToken) : "";
     }],
+    [`KV cache at ${formatCount(context)} tokens`, (i) => {
+      const cache = countCache(models[i].structure, models[i].values, BigInt(context));
+      if (!cache) return "";
+      const beyond = models[i].context && context > models[i].context ? ` (its limit: ${formatCount(models[i].context)})` : "";
+      return formatBytes(cache.bytes + cache.states) + beyond;
+    }],
   ];
-  return <Side caption="Parameters" models={models} rows={rows} />;
+  return <Side caption="Parameters and KV cache" models={models} rows={rows} marks={false} />;
 }
 
 /** What makes the second model larger or smaller than the first, the largest difference first. */
@@ -185,19 +211,44 @@ function isSum(formula) {
 
 function Sizes({ models }) {
   const sizes = models.map((model) => ({
-    architecture: model.architecture,
     ...Object.fromEntries(model.structure.sizes.map(([path], i) => [path, formatCount(model.values[i])])),
     ...model.structure.structure,
   }));
-  const paths = [...new Set(sizes.flatMap(Object.keys))];
-  return <Side caption="Sizes" models={models} rows={paths.map((path) => [path, (i) => sizes[i][path] ?? ""])} />;
+  const architectures = models.map(({ architecture }) => ({ architecture }));
+  return <Facts caption="Sizes and flags" models={models} facts={sizes.map((own, i) => ({ ...architectures[i], ...own }))} />;
 }
 
-/** A table with a column for each model; rows whose cells differ are marked. */
-function Side({ caption, models, rows }) {
+const Settings = ({ models }) => (
+  <Facts caption="Settings of the forward pass" models={models} facts={models.map((model) => model.settings ?? {})} />
+);
+
+/** A row for each fact: those that differ, then what only some models have; what is the same in all is folded up. */
+function Facts({ caption, models, facts }) {
+  const names = [...new Set(facts.flatMap(Object.keys))];
+  const list = (name) => facts.map((own) => own[name]);
+  const isSame = (name) => list(name).every((value) => value === facts[0][name]);
+  const other = names.filter((name) => !isSame(name)).sort((a, b) => differs(list(b)) - differs(list(a)));
+  const same = names.filter(isSame);
+  const rows = (chosen) => chosen.map((name) => [name, (i) => facts[i][name] ?? ""]);
+  if (models.length === 1) return names.length > 0 && <Side caption={caption} models={models} rows={rows(names)} />;
   return (
     <>
-      <h2>{caption}</h2>
+      {other.length > 0 && <Side caption={caption} models={models} rows={rows(other)} />}
+      {same.length > 0 && (
+        <details>
+          <summary>{caption}: {same.length} the same in all</summary>
+          <Side caption={`${caption}, the same in all`} hidden models={models} rows={rows(same)} />
+        </details>
+      )}
+    </>
+  );
+}
+
+/** A table with a column for each model; rows whose values differ are marked. */
+function Side({ caption, models, rows, marks = true, hidden = false }) {
+  return (
+    <>
+      {!hidden && <h2>{caption}</h2>}
       <div class="scroll" tabindex="0" role="group" aria-label={caption}>
         <table>
           <caption class="hidden">{caption}</caption>
@@ -210,10 +261,10 @@ function Side({ caption, models, rows }) {
           <tbody>
             {rows.map(([name, format]) => {
               const cells = models.map((_, i) => format(i));
-              const differs = new Set(cells).size > 1;
+              const isMarked = marks && differs(cells);
               return (
-                <tr key={name} class={differs ? "differs" : ""}>
-                  <th scope="row">{name}{differs && <span class="hidden"> (differs)</span>}</th>
+                <tr key={name} class={isMarked ? "differs" : ""}>
+                  <th scope="row">{name}{isMarked && <span class="hidden"> (differs)</span>}</th>
                   {cells.map((cell, i) => <td class="number" key={i}>{cell}</td>)}
                 </tr>
               );

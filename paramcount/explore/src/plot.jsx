@@ -1,6 +1,6 @@
 // A chart of Observable Plot as a component.
 
-import { barX, lineY, plot, ruleX, selectLast, stackX, text } from "@observablehq/plot";
+import { barX, dot, lineY, plot, ruleX, selectLast, stackX, text } from "@observablehq/plot";
 import { useEffect, useRef } from "preact/hooks";
 
 /** `make(width)` returns the options of a plot; it is drawn again when `of` or the width changes. */
@@ -30,4 +30,4 @@ export function Chart({ label, make, of }) {
   );
 }
 
-export { barX, lineY, ruleX, selectLast, stackX, text };
+export { barX, dot, lineY, ruleX, selectLast, stackX, text };
