@@ -36,7 +36,7 @@ def read_text(element: ET.Element) -> str:
 def test_an_article_is_well_formed_and_has_the_numbers_of_the_commands(id: str) -> None:
     article = parse(render_article(load_entry(id)))
     count, memory = pc.count(id), pc.memory(id)
-    lead = article.find("p[@class='lead']")
+    lead = article.find(".//p[@class='lead']")
     assert lead is not None and lead[0].get("data-copy") == str(count.total)
     text = read_text(article)
     for name, n in count.components.items():

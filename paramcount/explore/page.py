@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 ZOO = FOLDER / "zoo.json.gz"  # the data of the built-in models: `python -m tests.refresh_page` writes it
 COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active")  # of the table without scripts
 LARGEST_LEVEL = 9  # of compression
+STYLES = ("style.css", "article.css")
 HARMLESS = str.maketrans("<>&", ",:.")  # data.js has the alphabet
 RECORDS = ("models", "structures", "parts", "drawings")  # the data of a page that are lists of records
 
@@ -63,7 +64,7 @@ def assemble(data: Iterable[bytes], rows: Iterable[Mapping[str, Any]]) -> str:
     return fill_template(
         (FOLDER / "page.html").read_text(encoding="utf-8"),
         {
-            "style": (FOLDER / "style.css").read_text(encoding="utf-8"),
+            "style": "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES),
             "script": script,
             "script_hash": hash_script(f"\n{script}\n"),
             "version": __version__,

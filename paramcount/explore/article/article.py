@@ -26,9 +26,7 @@ def render_article(model: Model) -> str:
     count, memory, explanation = count_model(model), measure_memory(model), explain_model(model)
     return element(
         "div",
-        element("h1", model.name),
-        element("p", *describe_model(model, count), class_="lead"),
-        render_figures(model, count, memory),
+        render_header(model, count, memory),
         render_parameters(model, count, explanation),
         render_experts(model, explanation),
         render_published(model, count),
@@ -37,9 +35,15 @@ def render_article(model: Model) -> str:
         render_predecessor(model),
         render_siblings(model),
         render_notes(model, count),
-        render_sources(model),
+        render_sources(model, count),
         class_="article",
     )
+
+
+def render_header(model: Model, count: Count, memory: Memory) -> Html:
+    """The name, the answer, and the numbers that people look for."""
+    lead = element("p", *describe_model(model, count), class_="lead")
+    return element("header", element("h1", model.name), lead, render_figures(model, count, memory))
 
 
 def describe_model(model: Model, count: Count) -> Iterator[Html | str]:

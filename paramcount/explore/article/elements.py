@@ -10,6 +10,7 @@ from paramcount.errors import make_printable
 from paramcount.output.numbers import format_count
 
 LONGEST = 4000  # characters of one text
+EMPTY = ("img", "input", "link", "meta", "rect")  # elements without content
 Content = object  # Html, or a text, or a number
 
 
@@ -19,7 +20,7 @@ class Html(str):
     __slots__ = ()
 
 
-def element(name: str, *content: Content, **attributes: object) -> Html:
+def element(name: str, /, *content: Content, **attributes: object) -> Html:
     """An element with escaped content and attributes. `class_` is the attribute class, `data_copy` is data-copy; None
     leaves an attribute out, True gives it no value.
 
@@ -27,8 +28,8 @@ def element(name: str, *content: Content, **attributes: object) -> Html:
     '<a class="x" href="&quot;" hidden>&lt;b&gt;<i></i></a>'
     """
     pairs = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
-    start = "".join(f" {key}" if value is True else f' {key}="{escape_content(value)}"' for key, value in pairs)
-    return Html(f"<{name}{start}>{join(content)}</{name}>")
+    start = "".join(f" {key}" if value is True else f' {key}="{escape_content(str(value))}"' for key, value in pairs)
+    return Html(f"<{name}{start}/>" if name in EMPTY else f"<{name}{start}>{join(content)}</{name}>")
 
 
 def join(content: Iterable[Content]) -> Html:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from paramcount.counting.count import Count
 from paramcount.drawing.colours import COLOURS
 from paramcount.drawing.report import list_published
 from paramcount.explaining.explanation import Component, ExpertGroup, Explanation, Line
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
+from paramcount.explaining.why import COUNT_PHRASES
 from paramcount.explore.article.elements import Content, Html, element, join, make_command, make_section, make_table
+from paramcount.explore.article.sources import render_reference
 from paramcount.output.numbers import describe_verdict, format_share
 from paramcount.views.model import describe_count
 from paramcount.zoo import Model
+from paramcount.zoo.checks import Check
 
 BAR = 1000  # units of the width of the bar
+THINNEST = 0.1  # units of a component that is drawn
 
 
 def render_parameters(model: Model, count: Count, explanation: Explanation) -> Html:
@@ -23,16 +27,14 @@ def render_parameters(model: Model, count: Count, explanation: Explanation) -> H
     table = make_table(["component", "parameters", "share", "why"], [*rows, total], numbers=(1, 2))
     lines = [element("li", line) for line in describe_count(count)]
     commands = [make_command("show", model.id), make_command("explain", model.id), make_command("map", model.id)]
-    return make_section("Where the parameters are", commands, draw_bar(count), table, element("ul", *lines))
+    return make_section("Where the parameters are", commands, draw_bar(count.components), table, element("ul", *lines))
 
 
 def list_rows(component: Component, count: Count) -> Iterator[list[Content]]:
     """The rows of a component: its sum, with its formula; or the sum, and a row for each of several formulas."""
     colour = COLOURS[component.name]
-    swatch = element(
-        "svg", Html(f'<rect width="10" height="10" rx="2" fill="{colour}"/>'), class_="swatch", viewBox="0 0 10 10",
-        aria_hidden="true",
-    )  # fmt: skip
+    rect = element("rect", width=10, height=10, rx=2, fill=colour)
+    swatch = element("svg", rect, class_="swatch", viewBox="0 0 10 10", aria_hidden="true")
     share = format_share(component.value, count.total)
     name = join((swatch, component.name))
     if len(component.lines) == 1:
@@ -51,17 +53,16 @@ def render_formula(line: Line, component: Component) -> Html:
     return join((element("code", line.formula), element("code", f"= {line.numbers}"), layers))
 
 
-def draw_bar(count: Count) -> Html:
+def draw_bar(components: Mapping[str, int]) -> Html:
     """All components to scale."""
-    parts = {name: n for name, n in count.components.items() if n}
+    parts, total = {name: n for name, n in components.items() if n}, sum(components.values())
     left, rects = 0, []
     for name, n in parts.items():
-        right = left + n
-        x, width = left * BAR / count.total, n * BAR / count.total
-        title = element("title", f"{name} {n:,}")
-        rects.append(Html(f'<rect x="{x:.2f}" width="{width:.2f}" height="24" fill="{COLOURS[name]}">{title}</rect>'))
-        left = right
-    label = ", ".join(f"{name} {format_share(n, count.total)}" for name, n in parts.items())
+        x, width = left * BAR / total, n * BAR / total
+        left += n
+        if width >= THINNEST:
+            rects.append(element("rect", x=round(x), width=max(1, round(width)), height=24, fill=COLOURS[name]))
+    label = ", ".join(f"{name} {format_share(n, total)}" for name, n in parts.items())
     return element(
         "svg", *rects, class_="parts", viewBox=f"0 0 {BAR} 24", preserveAspectRatio="none", role="img", aria_label=label
     )
@@ -84,6 +85,12 @@ def render_active(explanation: Explanation) -> Html:
     return element("p", f"active = {format_active_sum(explanation)} = ", element("b", explanation.active))
 
 
+def describe_check(check: Check, reason: str) -> str:
+    """The verdict, and the reason for a difference: "matches when rounded: total … plus buffers …"."""
+    verdict = describe_verdict(check.verdict)
+    return f"{verdict}: {reason}" if reason else verdict
+
+
 def render_published(model: Model, count: Count) -> Html:
     """The published figures beside the computed ones, with the reason for each difference."""
     checks = list_published(model, count)
@@ -92,12 +99,11 @@ def render_published(model: Model, count: Count) -> Html:
     rows = [
         [
             check.text,
-            check.what,
+            COUNT_PHRASES.get(check.what, check.what),
             "" if check.found is None else check.found,
-            join((describe_verdict(check.verdict), element("small", reason))),
-            check.source,
+            join((describe_check(check, reason), element("small", render_reference(check.source)))),
         ]
         for check, reason in checks
     ]
-    table = make_table(["published", "counts", "computed", "verdict", "source"], rows, numbers=(0, 2))
+    table = make_table(["published", "counts", "computed", "why"], rows, numbers=(0, 2))
     return make_section("Published figures", [make_command("why", model.id)], table)

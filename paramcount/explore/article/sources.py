@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from paramcount.counting.count import Count
-from paramcount.explore.article.elements import Html, element, join, make_list, make_section
+from paramcount.explore.article.elements import Html, element, join, make_command, make_list, make_section
 from paramcount.zoo import Model
+from paramcount.zoo.citations import cite_model, render_bibtex
 from paramcount.zoo.links import split_links
 
 
@@ -13,12 +14,13 @@ def render_notes(model: Model, count: Count) -> Html:
     return make_section("Notes", [], make_list(notes)) if notes else Html("")
 
 
-def render_sources(model: Model) -> Html:
+def render_sources(model: Model, count: Count) -> Html:
     items = [join((render_reference(source.ref), f" (accessed {source.accessed})")) for source in model.sources]
     links = [make_link(f"https://huggingface.co/{model.hf}", f"{model.hf} on Hugging Face")] if model.hf else []
     if not items and not links:
         return Html("")
-    return make_section("Sources", [], make_list([*links, *items]))
+    citation = element("pre", render_bibtex(cite_model(model, count)[:1]).strip())
+    return make_section("Sources", [make_command("cite", model.id)], make_list([*links, *items]), citation)
 
 
 def render_reference(ref: str) -> Html:

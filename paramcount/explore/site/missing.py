@@ -1,0 +1,35 @@
+"""The page for addresses that do not exist. A server shows it in any folder, so it loads no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from paramcount.explore.article.elements import Html, element
+from paramcount.explore.page import hash_script
+
+
+def render_missing(url: str, styles: Iterable[Path]) -> str:
+    style = "\n".join(path.read_text(encoding="utf-8") for path in styles)
+    home = url or "/"
+    main = element(
+        "main",
+        element("h1", "There is no page here"),
+        element("p", "The address may have changed: ", element("a", "find the model", href=f"{home}models/"), "."),
+        id="content",
+    )
+    policy = f"default-src 'none'; style-src '{hash_script(style)}'; img-src data:; base-uri 'none'"
+    lines = [
+        "<!doctype html>",
+        '<html lang="en">',
+        '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        '<meta name="color-scheme" content="light dark">',
+        '<meta name="robots" content="noindex">',
+        element("title", "Not found · paramcount"),
+        element("style", Html(style)),
+        element("body", element("header", element("a", "paramcount", class_="home", href=home)), main, class_="site"),
+        "</html>\n",
+    ]
+    return "\n".join(lines)
