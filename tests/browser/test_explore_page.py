@@ -344,6 +344,8 @@ ADDRESSES = {
     "#": "start", "#start": "start", "#model/deepseek-v3": "model", "#model/t5-small": "model",
     "#browse": "browse", "#browse?q=deep&sort=-total&columns=name,total,cache": "browse",
     "#compare/gpt2-small,deepseek-v3,mamba-130m": "compare", "#fit/deepseek-v3": "fit",
+    "#fit/deepseek-v3?n=8&users=4": "fit", "#fit/gpt2-small?gpu=h1000&n=5&context=2000": "fit",
+    "#compare/gpt2-small,deepseek-v3?context=x": "compare",
     "#change/deepseek-v3?n_layers=70&context=100000": "change", "#change/gpt2-small?n_heads=7": "change",
     "#change/gemma-3-27b": "change", "#inside/deepseek-v3": "inside", "#inside/t5-small?at=decoder": "inside",
     "#run": "run", "#inside/gpt3-small": "missing", "#modle/gpt2": "missing", "#nothing/%E0%A4%A?x": "missing",

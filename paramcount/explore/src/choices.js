@@ -50,8 +50,9 @@ export function readChoice(data, model, structure, values, isChanged, options, k
   const subject = known.get(dtype);
   const gpu =
     read("gpu", findGpu(data, options.gpu ?? ""), () => {
-      const nearest = findNearestWords(data.gpus.map(({ name }) => name), options.gpu);
-      return `gpu = ${options.gpu} is not in the list${nearest.length ? `; the nearest: ${nearest.slice(0, 3).join(", ")}` : ""}`;
+      const words = findNearestWords(data.gpus.flatMap(({ name, aliases }) => [name, ...aliases]), options.gpu);
+      const nearest = [...new Set(words.map((word) => findGpu(data, word).name))].slice(0, 3);
+      return `gpu = ${options.gpu} is not in the list${nearest.length ? `; the nearest: ${nearest.join(", ")}` : ""}`;
     }) ?? findGpu(data, USUAL_GPU) ?? data.gpus[0];
   const kv =
     read("kv", data.kv_dtypes.find(({ name }) => name === options.kv), () =>

@@ -12,8 +12,8 @@ export const findContext = (data, models) =>
 
 const divide = (a, b) => Number((a * 100000n) / b) / 100000;
 
-/** A ratio of at least 1 with two digits, or all before the point: "1.4×", "22×". */
-const formatRatio = (ratio) => (ratio < 9.95 ? `${ratio.toFixed(1)}×` : `${formatCount(BigInt(Math.round(ratio)))}×`);
+/** A ratio of at least 1 with two digits, or all before the point: "1.4×", "2×", "22×". */
+const formatRatio = (ratio) => (ratio < 9.95 ? `${ratio.toFixed(1).replace(".0", "")}×` : `${formatCount(BigInt(Math.round(ratio)))}×`);
 
 const isAlmostOne = (ratio) => ratio > 0.95 && ratio < 1.05;
 

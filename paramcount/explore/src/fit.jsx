@@ -57,7 +57,11 @@ export function Fitting({ data, model, variant, values, changed, options, set, m
   return (
     <>
       <Choices data={data} read={read} options={options} set={set} />
-      {read.errors.length > 0 && <ul class="errors" role="alert">{read.errors.map(({ text }) => <li key={text}>{text}</li>)}</ul>}
+      {read.errors.length > 0 && (
+        <div role="alert">
+          <ul class="errors">{read.errors.map(({ text }) => <li key={text}>{text}</li>)}</ul>
+        </div>
+      )}
       {!structure.caches ? (
         <p class="answer">
           What this model keeps for later tokens depends on an input other than text. This command answers it:{" "}
@@ -77,6 +81,10 @@ function Choices({ data, read, options, set }) {
   const valid = new Set(listNumbers(data, subject));
   const isWrong = (name) => read.errors.some(({ where }) => where === name) || undefined;
   const numbers = Array.from({ length: data.most_gpus }, (_, i) => i + 1);
+  const gpus = useMemo(
+    () => data.gpus.map(({ name, memory }) => <option key={name} value={name}>{name} ({formatBytes(BigInt(memory))})</option>),
+    [data],
+  );
   return (
     <div class="filters">
       <label>
@@ -88,7 +96,7 @@ function Choices({ data, read, options, set }) {
       <label>
         GPU
         <select value={choice.gpu.name} onChange={(event) => set({ gpu: event.target.value })}>
-          {data.gpus.map(({ name, memory }) => <option key={name} value={name}>{name} ({formatBytes(BigInt(memory))})</option>)}
+          {gpus}
         </select>
       </label>
       <label>

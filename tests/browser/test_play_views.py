@@ -1,0 +1,181 @@
+"""The views of the page with which people play: what fits, changed sizes, and models side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+from paramcount.costs.memory import Memory
+from paramcount.output.numbers import format_bytes, format_count
+from paramcount.zoo.what_if import change_sizes
+from tests.browser.chromium import Browser, run_browser
+from tests.browser.test_explore_page import WAIT, go, open_page, wait_for
+
+pytestmark = pytest.mark.browser
+IDS = ["gpt2-small", "deepseek-v3", "gpt-oss-20b", "gemma-3-27b", "mamba-130m"]
+ANSWER = "document.querySelector('.answer').innerText"
+ERRORS = "[...document.querySelectorAll('.errors li')].map((item) => item.innerText)"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("play") / "explore.html"
+    path.write_text(pc.explore_page(IDS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
+        open_page(browser, path)
+        yield browser
+        assert browser.complaints() == []
+
+
+def click(browser: Browser, selector: str, text: str) -> None:
+    """Press the button with this text."""
+    buttons = f"[...document.querySelectorAll({json.dumps(selector)})]"
+    browser.value(f"{buttons}.find((button) => button.innerText === {json.dumps(text)}).click(); 1")
+    wait_for(browser, WAIT)
+
+
+@pytest.mark.parametrize(
+    ("id", "options", "verdict"),
+    [
+        ("deepseek-v3", {"gpu": "8xH200 SXM", "context": 16384, "batch": 4, "dtype": "fp8", "kv_dtype": "fp8"}, "fits"),
+        ("deepseek-v3", {"gpu": "8xH100 SXM", "context": 8192, "batch": 4}, "does not fit"),
+        ("gpt-oss-20b", {"gpu": "1xRTX 4080", "context": 8192, "batch": 1}, "too close to call"),
+    ],
+)
+def test_the_answer_is_one_sentence_with_the_figures_of_memory(
+    whole: Browser, id: str, options: dict[str, object], verdict: str
+) -> None:
+    memory: Memory = pc.memory(id, **options)  # type: ignore[arg-type]
+    assert memory.fit is not None
+    n, _, gpu = str(options["gpu"]).partition("x")
+    chosen = {"gpu": gpu, "n": n, "context": options["context"], "users": options["batch"]}
+    chosen |= {name: options[key] for name, key in (("dtype", "dtype"), ("kv", "kv_dtype")) if key in options}
+    go(whole, f"#fit/{id}?" + "&".join(f"{name}={value}".replace(" ", "+") for name, value in chosen.items()))
+    sentence = whole.value(ANSWER)
+    each = " per GPU" if n != "1" else ""
+    fit = memory.fit
+    assert fit.verdict == verdict
+    users = "1 user" if options["batch"] == 1 else f"{options['batch']} users"
+    on = f"on {n} × {gpu} for {users} of {options['context']:,} tokens"
+    needs = f"it needs {format_bytes(fit.needed_bytes)}{each}, and {format_bytes(fit.memory_bytes)} are available."
+    expected = {
+        "fits": f"fits {on}, with {format_bytes(fit.free_bytes)} to spare{each}.",
+        "does not fit": f"does not fit {on}: {needs}",
+        "too close to call": f"is too close to call {on}: {needs}",
+    }
+    assert sentence == f"{memory.name} in {memory.dtype} {expected[verdict]}"
+    facts = whole.value("document.querySelector('main').innerText")
+    assert f"weights {format_bytes(fit.fullest.weights_bytes)}" in facts
+    if fit.longest_context:
+        assert f"{fit.longest_context:,} tokens" in facts
+
+
+def test_what_an_address_has_wrong_is_named_and_nothing_is_answered(whole: Browser) -> None:
+    go(whole, "#fit/gpt2-small?gpu=h1000&n=5&context=2000&dtype=bf17")
+    errors = whole.value(ERRORS)
+    assert [text.partition(" ")[0] for text in errors] == ["dtype", "gpu", "context", "tp"]
+    assert "from 1 to 1,024" in errors[2]  # the positions of GPT-2
+    assert errors[3] == "tp = 5 does not divide 12 heads (these numbers of GPUs do: 1, 2, 3, 4, 6)"
+    assert whole.value("document.querySelector('.answer')") is None
+
+
+def test_changed_sizes_have_the_same_fit_as_set(whole: Browser) -> None:
+    go(whole, "#fit/gpt2-small?n_layers=24&context=1000&users=3&gpu=T4&dtype=fp32")
+    memory = pc.memory(
+        change_sizes(pc.load("gpt2-small"), {"n_layers": 24}), dtype="fp32", context=1000, batch=3, gpu="1xT4"
+    )
+    assert memory.fit is not None
+    assert f"{format_bytes(memory.fit.free_bytes)} to spare" in whole.value(ANSWER)
+    command = "paramcount memory gpt2-small --set n_layers=24 --dtype fp32 --context 1000 --batch 3 --gpu 1xT4"
+    assert command in whole.value("document.querySelector('main').innerText")
+
+
+def is_valid(id: str, sizes: dict[str, int]) -> bool:
+    try:
+        change_sizes(pc.load(id), sizes)
+    except pc.ParamcountError:
+        return False
+    return True
+
+
+def test_invalid_sizes_keep_the_last_valid_result_and_name_the_nearest_values(whole: Browser) -> None:
+    id, wider = "gemma-3-27b", {"d_ff": 16384}
+    go(whole, f"#change/{id}?d_ff=16384")
+    whole.value("""(() => {
+      const field = document.getElementById("size-n_kv_heads");
+      field.value = "6";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      return 1;
+    })()""")
+    wait_for(whole, WAIT)
+    assert whole.value("location.hash") == f"#change/{id}?d_ff=16384&n_kv_heads=6"
+    assert len(whole.value(ERRORS)) == 1
+    assert f"{pc.count(id, set=wider).total:,}" in whole.value("document.querySelector('.stale').innerText")
+    below, above = (
+        next(n for n in numbers if is_valid(id, {**wider, "n_kv_heads": n}))
+        for numbers in (range(5, 0, -1), range(7, 100))
+    )
+    buttons = "[...document.querySelectorAll('[role=alert] button')].map((button) => button.innerText)"
+    assert whole.value(buttons) == [str(below), str(above)]
+    click(whole, "[role=alert] button", str(above))
+    assert f"{pc.count(id, set={**wider, 'n_kv_heads': above}).total:,}" in whole.value(ANSWER)
+    assert whole.value("document.querySelector('.stale')") is None
+
+
+def test_the_difference_to_the_published_model_is_in_total_and_by_component(whole: Browser) -> None:
+    go(whole, "#change/gpt2-small?n_layers=13")
+    published, changed = pc.count("gpt2-small"), pc.count("gpt2-small", set={"n_layers": 13})
+    for before, after in (
+        (published.total, changed.total),
+        (published.components["mlp"], changed.components["mlp"]),
+    ):
+        tenths = (after - before) * 1000 / Fraction(before)
+        share = f"{round(tenths) / 10:.1f}"
+        text = f"+{format_count(after - before)}, +{share} %"
+        assert text in whole.value("document.querySelector('#results').parentElement.innerText")
+
+
+def test_the_mark_of_a_slider_is_at_the_published_value(whole: Browser) -> None:
+    go(whole, "#change/deepseek-v3")
+    marks = whole.value("""[...document.querySelectorAll(".slider")].map((slider) => {
+      const { min, max, value } = slider.querySelector("input");
+      return [Number(min), Number(max), Number(value), Number(slider.style.getPropertyValue("--published"))];
+    })""")
+    assert len(marks) > 10
+    for least, most, value, mark in marks:
+        assert mark == pytest.approx((value - least) / (most - least))
+        assert least <= value <= most
+
+
+def test_a_comparison_begins_with_sentences_that_are_true(whole: Browser) -> None:
+    go(whole, "#compare/gpt-oss-20b,deepseek-v3")
+    a, b = pc.count("deepseek-v3"), pc.count("gpt-oss-20b")
+    context = 131072  # that both take
+    caches = [pc.memory(id, context=context).kv_cache_bytes for id in ("deepseek-v3", "gpt-oss-20b")]
+    names = "DeepSeek-V3", pc.load("gpt-oss-20b").name
+    assert whole.value(ANSWER) == (
+        f"{names[0]} has {round(a.total / b.total)}× the parameters of {names[1]}, "
+        f"and uses {round(a.active / b.active)}× as many per token. "
+        f"At {context:,} tokens, {names[0]} caches {format_bytes(caches[0])} per sequence, "
+        f"and {names[1]} {format_bytes(caches[1])}."
+    )
+
+
+def test_only_facts_that_both_have_are_marked_as_different(whole: Browser) -> None:
+    go(whole, "#compare/gpt2-small,deepseek-v3")
+    marked = whole.value("""[...document.querySelectorAll("tr.differs")].map((row) =>
+      [...row.children].map((cell) => cell.textContent))""")
+    names = {row[0].removesuffix(" (differs)"): row[1:] for row in marked}
+    assert names["norm"] == ["layer norm", "RMS norm"]
+    assert {"d_model", "n_layers", "norm_eps", "activation"} <= set(names)
+    assert not {"rope_base", "n_routed_experts", "d_kv_lora", "mlp"} & set(names)  # GPT-2 has none; every mlp differs
