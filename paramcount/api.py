@@ -127,11 +127,11 @@ def compare(models: Iterable[object], *, estimates: bool = False, **options: Unp
     return make_frame(_select(models, estimates=estimates, **options))
 
 
-def zoo() -> pandas.DataFrame:
+def zoo(*, estimates: bool = False) -> pandas.DataFrame:
     """Everything that the zoo says about each model, one row per model: the table `models` of `query`.
 
     Integers have the dtype Int64, flags boolean, release dates datetime64; `paramcount docs data` describes every
-    column. Third-party estimates are included, with missing counts and `estimate` true.
+    column. `estimates` adds a row for each third-party estimate, with missing counts.
 
     Raises: ParamcountError for an entry that cannot be read.
 
@@ -141,7 +141,7 @@ def zoo() -> pandas.DataFrame:
     """
     from paramcount.database.frames import make_zoo_frame
 
-    return make_zoo_frame()
+    return make_zoo_frame(estimates=estimates)
 
 
 def query(sql: str) -> pandas.DataFrame:

@@ -52,6 +52,8 @@ def command_lines(folder: Path) -> list[list[str]]:
     lines += [
         ["show", "gpt-4", "--estimates"],
         ["show", "gpt-4o", "--estimates"],
+        ["show", "deepseek-v3", "--expect", "671B", "--expect", "active=36B"],
+        ["show", "gpt2-small", "--expect", "124M", "--set", "n_layers=13"],
         ["diff", "gpt2-small", "llama-3.1-8b"],
         ["diff", "gpt2-small", "--set", "n_layers=24"],
     ]

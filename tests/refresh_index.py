@@ -1,6 +1,6 @@
 """What is where, so that a module is imported when it is needed: architectures, and the vocabulary of declarations.
 
-`python -m tests.refresh_index` writes paramcount/architectures/index.json from what the classes of
+`python -m tests.refresh_index` writes paramcount/architectures/index.json and keys.json from what the classes of
 paramcount/architectures and paramcount/parts state, the columns into the schemas of tables of models, and what
 tests/refresh_names.py makes.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 INDEX = refresh_names.ROOT / "architectures/index.json"
+KEYS = refresh_names.ROOT / "architectures/keys.json"
 SCHEMAS = [refresh_names.ROOT / f"schemas/{command}.json" for command in ("compare", "list", "scan")]
 
 
@@ -127,15 +128,33 @@ def make_index() -> dict[str, Any]:
     }
 
 
-def format_index() -> str:
-    """The index as a file: one line for each architecture and class."""
+def format_tables(named: dict[str, Any]) -> str:
+    """Tables as a file: one line for each of their items."""
     tables = []
-    for key, table in make_index().items():
+    for key, table in named.items():
         pairs = table.items() if isinstance(table, dict) else ((None, value) for value in table)
         lines = [(f"{json.dumps(name)}: " if name is not None else "") + json.dumps(value) for name, value in pairs]
         left, right = "{}" if isinstance(table, dict) else "[]"
         tables.append(f'"{key}": {left}\n' + ",\n".join(lines) + f"\n{right}")
     return "{\n" + ",\n".join(tables) + "\n}\n"
+
+
+def map_keys() -> dict[str, Any]:
+    """{"fields": {config.json key: the fields of architectures that have it}, "encoders": names of their sizes}."""
+    from paramcount.architectures import ARCHITECTURES, architecture
+    from paramcount.sizes import Tower, get_key, inner_configs
+
+    fields: dict[str, set[str]] = {}
+    for cls in {architecture(name) for name in ARCHITECTURES}:
+        for field in cls.fields.keys() - inner_configs(cls):
+            for key in (field, *get_key(cls, field).spellings(field)):
+                fields.setdefault(re.split(r"[./]", key)[-1], set()).add(field)
+    towers = [cls for _, cls in list_classes("parts") if issubclass(cls, Tower)]
+    pairs = [(cls, field) for cls in towers for field in cls.fields.keys() - inner_configs(cls)]
+    names = {
+        re.split(r"[./]", key)[-1] for cls, field in pairs for key in (field, *get_key(cls, field).spellings(field))
+    }
+    return {"fields": {key: sorted(fields[key]) for key in sorted(fields)}, "encoders": sorted(names - fields.keys())}
 
 
 def format_schema(path: Path) -> str:
@@ -155,7 +174,12 @@ def format_schema(path: Path) -> str:
 def list_files() -> dict[Path, str]:
     """{path: content} of all generated files."""
     schemas = {path: format_schema(path) for path in SCHEMAS}
-    return {**refresh_names.list_files(), INDEX: format_index(), **schemas}
+    return {
+        **refresh_names.list_files(),
+        INDEX: format_tables(make_index()),
+        KEYS: format_tables(map_keys()),
+        **schemas,
+    }
 
 
 def main() -> None:

@@ -18,7 +18,8 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.auditing.audit import Cell, audit_tables
+from paramcount.auditing import consistency
+from paramcount.auditing.audit import Cell, audit_tables, load_cached_entry
 from paramcount.auditing.cells import UnreadableClaim, parse_claims
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
@@ -949,3 +950,20 @@ def test_numbers_are_read_as_people_type_them(claim: str) -> None:
 @pytest.mark.parametrize("claim", ["0B", "0", "0.0B", "0.00T", "1e9"])
 def test_a_claim_of_nothing_is_wrong(claim: str) -> None:
     assert audit_cell("gpt2-small", "parameters", claim).verdict == "wrong"
+
+
+def test_an_audit_loads_only_the_models_that_the_table_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is usual among the models is read from the table in the package."""
+    loaded = []
+    load = zoo.load_entry
+    for place in ("paramcount.auditing.audit.zoo.load_entry", "paramcount.auditing.facts.load_entry"):
+        monkeypatch.setattr(place, lambda id: [loaded.append(id), load(id)][1])
+    for cached in (consistency.list_zoo_rows, consistency.list_ratios, consistency.has_odd_total, load_cached_entry):
+        cached.cache_clear()
+    audit = pc.audit([{"model": "GPT-2 XL", "params": "1.6B", "layers": 48, "d_model": 1600, "heads": 25}])
+    assert audit.ok and set(loaded) == {"gpt2-xl"}
+    rows = {row.id: row for row in consistency.list_zoo_rows()}
+    assert len(rows) > 100
+    assert {name: rows["gpt2-xl"].get_exact(name) for name in ("total", "n_layers", "d_model", "n_heads")} == {
+        "total": 1_557_611_200, "n_layers": 48, "d_model": 1600, "n_heads": 25,
+    }  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -223,6 +224,30 @@ def test_a_cache_that_others_can_write_is_not_read(
     tmp_path.chmod(0o777)
     ask("SELECT * FROM parts")
     assert not path.exists()
+
+
+def test_files_of_other_zoos_are_removed_if_they_are_many_large_or_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARAMCOUNT_CACHE", str(tmp_path))
+    now = time.time()
+
+    def write_others(days: dict[str, float], n_bytes: int = 10) -> set[str]:
+        for name, age in days.items():
+            (tmp_path / name).write_bytes(b"x" * n_bytes)
+            os.utime(tmp_path / name, times=(now - age * 24 * 3600,) * 2)
+        cache.write_cache(b"1" * 32, b"data")
+        left = {path.name for path in tmp_path.iterdir()} - {f"zoo-{(b'1' * 16).hex()}.cache"}
+        for name in left:
+            (tmp_path / name).unlink()
+        return left
+
+    many = {f"zoo-{i}.cache": i / 10 for i in range(5)} | {"explore-1.cache": 0.45, "notes.txt": 400}
+    assert write_others(many) == {"zoo-0.cache", "zoo-1.cache", "zoo-2.cache", "notes.txt"}
+    assert write_others({"zoo-0.cache": 1, "zoo-1.cache": cache.MOST_DAYS + 1}) == {"zoo-0.cache"}
+    monkeypatch.setattr(cache, "MOST_BYTES", 100)
+    assert write_others({"zoo-0.cache": 1, "zoo-1.cache": 2}, n_bytes=40) == {"zoo-0.cache"}
+    assert cache.read_cache(b"1" * 32) == b"data"
 
 
 def test_the_cache_depends_on_every_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -52,15 +53,36 @@ def test_a_hook_takes_its_files_and_fails_on_a_wrong_one(command: str, run: Runn
         assert run(*arguments, path).code == code
 
 
+def test_the_hook_for_a_config_fails_on_another_size(run: Runner) -> None:
+    (hook,) = [hook for hook in yaml.safe_load(HOOKS.read_text(encoding="utf-8")) if hook["id"] == "paramcount-expect"]
+    assert re.search(hook["files"], "model/config.json")
+    assert not re.search(hook["files"], "tsconfig.json")
+    write("config.json", json.dumps({"model_type": "gpt2"}))
+    for figure, code in (("124M", 0), ("125M", 1)):
+        assert run(*shlex.split(hook["entry"])[1:], "--expect", figure, "config.json").code == code
+
+
+@pytest.mark.parametrize(("figures", "code"), [("124M active=124439808", 0), ("124M active=123M", 1)])
+def test_the_step_for_a_config_fails_on_another_size(figures: str, code: int) -> None:
+    write("config.json", json.dumps({"model_type": "gpt2"}))
+    assert run_step("show", CONFIG="config.json", EXPECT=figures).returncode == code
+
+
 @pytest.mark.parametrize("command", FILES)
 def test_a_step_of_the_action_fails_on_a_wrong_file(command: str) -> None:
+    path, right, wrong = FILES[command]
+    variable = {"validate": "ENTRIES", "audit": "TABLES"}[command]
+    for content, code in ((right, 0), (wrong, 1)):
+        write(path, content)
+        done = run_step(command, **{variable: path})
+        assert done.returncode == code, done.stderr
+
+
+def run_step(command: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """A step of the action, with its inputs, which are all of its variables."""
     steps = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
     (step,) = [step for step in steps if step.get("name") == f"paramcount {command}"]
-    path, right, wrong = FILES[command]
-    (variable,) = step["env"]
+    assert set(step["env"]) == set(variables)
     script = f'paramcount() {{ "$PYTHON" -m paramcount "$@"; }}\n{step["run"]}'
-    environment = os.environ | {"PYTHON": sys.executable, variable: path}
-    for content, code in ((right, 0), (wrong, 1))[command == "audit" :]:  # which takes long, as it reads the whole zoo
-        write(path, content)
-        done = subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, check=False)  # noqa: S607
-        assert done.returncode == code, done.stderr
+    environment = os.environ | {"PYTHON": sys.executable, **variables}
+    return subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, check=False)  # noqa: S607

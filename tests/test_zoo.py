@@ -27,9 +27,10 @@ from paramcount.errors import join_place
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.huggingface.config import read_config
 from paramcount.huggingface.fields import read_values
+from paramcount.output.tables import format_csv_value
 from paramcount.sizes import Sizes, build_as_reference
 from paramcount.sizes.rules import validate_sizes
-from paramcount.zoo import catalog, names
+from paramcount.zoo import catalog, names, packaged
 from paramcount.zoo.checks import run_checks
 from paramcount.zoo.entries import read_entry
 from paramcount.zoo.writing import format_entry
@@ -261,7 +262,15 @@ def test_the_csv_of_the_zoo_is_up_to_date(every: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(store, "IS_INSTALLED", False)
     monkeypatch.setenv("PARAMCOUNT_CACHE", "")
     text = (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8")
-    assert text.encode() == export_zoo("zoo.csv"), "make it anew: paramcount export configs/zoo.csv"
+    assert text.encode() == export_zoo("zoo.csv"), "make it anew: python -m tests.refresh_tables"
+
+
+@pytest.mark.parametrize("name", sorted(packaged.PACKAGED.keys() - {"models"}))
+def test_the_other_tables_in_the_package_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "IS_INSTALLED", False)
+    monkeypatch.setenv("PARAMCOUNT_CACHE", "")
+    text = (zoo.CONFIGS / packaged.PACKAGED[name]).read_bytes()
+    assert text == export_zoo(packaged.PACKAGED[name], name), "make it anew: python -m tests.refresh_tables"
 
 
 def test_no_context_is_longer_than_the_positions_of_its_tokens() -> None:
@@ -277,13 +286,16 @@ def test_no_context_is_longer_than_the_positions_of_its_tokens() -> None:
     assert longer == []
 
 
-def test_an_installed_package_reads_the_csv_of_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
-    models = find_table("models")
-    expected = store.read_rows(models)
-    for name, value in (("IS_INSTALLED", True), ("CACHES", False)):
-        monkeypatch.setattr(store, name, value)
+@pytest.mark.parametrize("name", packaged.PACKAGED)
+def test_an_installed_package_computes_no_table_that_it_brings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value that the file states comes back, with its type."""
+    for attribute, value in (("IS_INSTALLED", True), ("CACHES", False)):
+        monkeypatch.setattr(store, attribute, value)
     monkeypatch.setattr(store, "load_entry", lambda id: pytest.fail(f"{id} is computed"))
-    assert store.read_rows(models) == expected
+    rows = store.read_rows(find_table(name))
+    with (zoo.CONFIGS / packaged.PACKAGED[name]).open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [[str(format_csv_value(value)) for value in row] for row in rows] == [list(row.values()) for row in written]
 
 
 def test_an_installation_without_the_zoo_is_an_error(

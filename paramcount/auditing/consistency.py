@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import paramcount.zoo as zoo
 from paramcount.auditing.cells import CellClaim
@@ -13,6 +13,9 @@ from paramcount.auditing.headings import Heading
 from paramcount.auditing.verdicts import find_bounds
 from paramcount.output.numbers import format_count
 from paramcount.views.compare import make_rows
+from paramcount.zoo.catalog import map_own_paths
+from paramcount.zoo.columns import FIELDS
+from paramcount.zoo.packaged import read_packaged_rows
 
 Range = tuple[Fraction, Fraction]  # from the first, up to but excluding the second
 MOST_NAMED = 3
@@ -235,10 +238,16 @@ def find_odd_files(row: ConsistencyRow, claims: Sequence[tuple[CellClaim, Headin
 
 @lru_cache(maxsize=1)
 def list_zoo_rows() -> tuple[ConsistencyRow, ...]:
-    rows = []
-    for row in make_rows([model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]):
-        ranges = {
-            name: (Fraction(value), Fraction(value + 1)) for name, value in row.items() if type(value) is int and value
-        }
-        rows.append(ConsistencyRow(ranges, "n_routed_experts" in ranges, str(row["id"])))
-    return tuple(rows)
+    """The models of the zoo: the built-in ones from the table in the package, the user's own computed."""
+    fields = [field for field in FIELDS if field.name == "id" or field.type == "integer"]
+    names = [field.name for field in fields]
+    rows = [dict(zip(names, row)) for row in read_packaged_rows(fields)]
+    rows += make_rows(zoo.load_entry(id) for id in map_own_paths())
+    return tuple(make_consistency_row(row) for row in rows if row["total"])  # a third-party estimate has none
+
+
+def make_consistency_row(row: Mapping[str, Any]) -> ConsistencyRow:
+    ranges = {
+        name: (Fraction(value), Fraction(value + 1)) for name, value in row.items() if type(value) is int and value
+    }
+    return ConsistencyRow(ranges, "n_routed_experts" in ranges, str(row["id"]))

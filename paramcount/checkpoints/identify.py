@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
@@ -16,8 +15,9 @@ from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.errors import ParamcountError
 from paramcount.zoo import count_model
+from paramcount.zoo.columns import FIELDS
+from paramcount.zoo.packaged import read_packaged_rows
 
-TABLE = "zoo.csv"
 MAX_RATIO = 10  # a file with more tensors, relative to the model, contains something else
 MIN_TENSORS_PER_DIFFERENCE = 20  # for the nearest model
 WIDTHS = (2, 4)  # bytes per value if only an index gives the size
@@ -112,8 +112,10 @@ def is_near(values: int, least: int, most: int) -> bool:
 
 
 def read_rows() -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Counts and sizes of every zoo model with published sizes."""
-    with (zoo.CONFIGS / TABLE).open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["estimate"] == "false":
-                yield row["id"], {name: int(row[name] or 0) for name in COUNTS}
+    """Counts and sizes of every built-in model with published sizes."""
+    fields = [field for field in FIELDS if field.name in ("id", *COUNTS)]
+    names = [field.name for field in fields]
+    for row in read_packaged_rows(fields):
+        values = dict(zip(names, row))
+        if values["total"] is not None:
+            yield values.pop("id"), {name: value or 0 for name, value in values.items()}

@@ -40,6 +40,7 @@ def command(
     see `paramcount docs commands`. Every format except the terminal table also includes active parameters, family and
     Hugging Face id. A narrow terminal shows fewer columns.
     """
+    from paramcount.cli.progress import progress_callback
     from paramcount.database.listing import list_model_rows, search_rows, select_rows
     from paramcount.views.compare import build_comparison_table
     from paramcount.views.wording import Wording
@@ -48,10 +49,12 @@ def command(
     most = None if limit is None else parse_quantity(limit) if len(limit) <= 18 else 0
     if limit is not None and not (most and most > 0):
         raise ParamcountError(f"= {describe_value(limit)}", where="--limit", expected="a positive integer")
-    found = search_rows(list_model_rows(estimates=estimates), words)
+    with progress_callback("counting models") as watch:
+        found = search_rows(list_model_rows(estimates=estimates, watch=watch), words)
     if words and not found:
         raise make_search_error(words)
-    rows, columns, sort = select_rows(found, where, columns, sort)
+    with progress_callback("reading models") as watch:
+        rows, columns, sort = select_rows(found, where, columns, sort, watch)
     if sort is None:
         families = list(dict.fromkeys(row["family"] for row in rows))
         rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
@@ -16,20 +18,33 @@ from paramcount.zoo import count_model
 @click.option("--estimates", is_flag=True, help="Show third-party estimates for a model whose sizes are unpublished.")
 @click.option("--by", type=Choice(["layer", "part", "tensor"]), help="Show one row per layer, part or tensor.")
 @click.option("--keys", is_flag=True, help="Show where each size and setting comes from: key, default or derivation.")
-def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool) -> None:
+@click.option(
+    "--expect",
+    "expected",
+    metavar="[COUNT=]NUMBER",
+    multiple=True,
+    help="Check the total, or another COUNT, against NUMBER, such as 4B or active=37B; repeatable.",
+)
+def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool, expected: tuple[str, ...]) -> None:
     """Show one model: total, components and arithmetic.
 
     MODEL is a name, a Hugging Face id, or the path of a config.json, its directory or a YAML file; - reads standard
     input. For an adapter_config.json, show its base and what the adapter adds. For a checkpoint (.safetensors, .gguf,
-    an index, a directory of shards or a saved header), show what it contains, by component."""
+    an index, a directory of shards or a saved header), show what it contains, by component.
+
+    With --expect, say in one line whether a count matches: exactly, or rounded or truncated if NUMBER is short. The
+    exit code is 1 if one does not."""
     if by and keys:
         raise ParamcountError("--by cannot be combined with --keys")
+    if expected and (by or keys):
+        raise ParamcountError(f"--expect cannot be combined with {'--by' if by else '--keys'}")
     if is_checkpoint_path(str(request.names)):
         unsupported = {
             "--keys": keys,
             f"--by {by}": by not in (None, "tensor"),
             "--set": bool(request.changes),
             "--estimates": estimates,
+            "--expect": bool(expected),
         }
         for option, is_given in unsupported.items():
             if is_given:
@@ -42,6 +57,12 @@ def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool
         request.emit(build_estimates_table(model), request.collect_messages([model]))
         return
     count = count_model(model)
+    if expected:
+        from paramcount.cli.expect import build_expectation_table, check_expectations
+
+        expectations = check_expectations(model, count, expected)
+        request.emit_model(build_expectation_table(model, expectations), model)
+        sys.exit(not all(expectation.ok for expectation in expectations))
     if by or keys:
         from paramcount.views.breakdown import BREAKDOWNS, build_key_table
 

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     import pandas
 
 
-def make_zoo_frame() -> pandas.DataFrame:
-    """The table `models`: integers are Int64, flags boolean, release dates datetime64."""
+def make_zoo_frame(*, estimates: bool) -> pandas.DataFrame:
+    """The table `models`, with or without third-party estimates: integers are Int64, flags boolean, release dates datetime64."""
     import pandas
 
     table = find_table("models")
-    frame = pandas.DataFrame(read_rows(table), columns=[field.name for field in table.fields], dtype=object)
+    names = [field.name for field in table.fields]
+    rows = [row for row in read_rows(table) if estimates or not row[names.index("estimate")]]
+    frame = pandas.DataFrame(rows, columns=names, dtype=object)
     for field in table.fields:
         if field.type == "date":
             frame[field.name] = pandas.to_datetime(frame[field.name], format="%Y-%m-%d")

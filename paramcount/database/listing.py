@@ -9,12 +9,12 @@ from typing import NamedTuple
 import paramcount.zoo as zoo
 from paramcount.database.fields import FieldSelection, select_fields
 from paramcount.database.filters import Filter, parse_filter
-from paramcount.database.store import read_rows
+from paramcount.database.store import Watch, read_rows, watch_ids
 from paramcount.database.tables import find_table
 from paramcount.errors import LONGEST
 from paramcount.views.compare import CHANGE_COLUMNS, COLUMNS, FURTHER, Row, add_fields
 from paramcount.zoo import Model
-from paramcount.zoo.aliases import UnknownColumnError
+from paramcount.zoo.aliases import PossibleSizeError
 from paramcount.zoo.names import matches_name
 
 
@@ -26,13 +26,14 @@ class Listing(NamedTuple):
     sort: str | None
 
 
-def list_model_rows(*, estimates: bool) -> list[Row]:
-    """A row for each model of the zoo, with the columns of comparisons and those of the database."""
+def list_model_rows(*, estimates: bool, watch: Watch | None = None) -> list[Row]:
+    """A row for each model of the zoo, with the columns of comparisons and those of the database. `watch`: as in
+    `open_database`."""
     fields = find_table("models").fields
     names = [field.name for field in fields]
     further = {field.name: field for field in fields if field.name not in COLUMNS}
     rest: Row = dict.fromkeys(CHANGE_COLUMNS) | {FURTHER: further}
-    rows = [dict(zip(names, row)) | rest for row in read_rows(find_table("models"))]
+    rows = [dict(zip(names, row)) | rest for row in read_rows(find_table("models"), watch)]
     return [row for row in rows if estimates or not row["estimate"]]
 
 
@@ -49,10 +50,13 @@ def list_names(row: Row) -> list[str]:
     return [name for name in (*names, *json.loads(row["aliases"])) if name]
 
 
-def select_rows(rows: list[Row], where: str | None, columns: str | None, sort: str | None) -> Listing:
+def select_rows(
+    rows: list[Row], where: str | None, columns: str | None, sort: str | None, watch: Watch | None = None
+) -> Listing:
     """The rows for which a filter holds, with the columns that are named in it, in `columns` and in `sort`.
 
-    The models are loaded only for a column that the table does not have: a size or a weight format.
+    The models are loaded only for a column that the table does not have: a size or a weight format. `watch`: is told
+    how many of them are.
 
     Raises: ParamcountError for an unknown column and for an invalid filter.
     """
@@ -61,8 +65,8 @@ def select_rows(rows: list[Row], where: str | None, columns: str | None, sort: s
     models: list[Model] = []
     try:
         filter, selection = read_options(models, where, columns, sort)
-    except UnknownColumnError:  # perhaps a size
-        models = zoo.load_all()
+    except PossibleSizeError:
+        models = [zoo.load_entry(id) for id in watch_ids(list(zoo.list_ids()), watch)]
         filter, selection = read_options(models, where, columns, sort)
     missing = {name: field for name, field in selection.further.items() if rows and name not in rows[0]}
     if missing:

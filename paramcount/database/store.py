@@ -1,20 +1,20 @@
 """The tables in SQLite, in memory. Only the tables that are asked for are filled, and they are kept in the cache.
 
-An installed package brings the rows of its models in zoo.csv; a checkout, whose entries and code change, computes them.
+An installed package brings the rows of some tables; a checkout, whose entries and code change, computes them.
 """
 
 from __future__ import annotations
 
-import csv
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
 from paramcount.database.tables import TABLES, TableSpec, find_table, list_rows
 from paramcount.zoo import load_entry
 from paramcount.zoo.cache import hash_sources, read_cache, write_cache
-from paramcount.zoo.catalog import CONFIGS, IS_INSTALLED, list_ids, map_own_paths
+from paramcount.zoo.catalog import IS_INSTALLED, list_ids, map_own_paths
+from paramcount.zoo.packaged import PACKAGED, read_packaged_rows
 
 BY_NAME = {table.name: table for table in TABLES}
 Values = Sequence[Any]  # of a row
@@ -53,8 +53,8 @@ def open_database(
         connection.execute("BEGIN")
         ids = list(list_ids(own=own))
         for i, table in enumerate(missing):
-            report = report_from(watch, i * len(ids), len(missing) * len(ids))
-            fill_table(connection, table, map(report, range(len(ids)), ids), known.get(table.name, {}))
+            watched = watch_ids(ids, watch, i * len(ids), len(missing) * len(ids))
+            fill_table(connection, table, watched, known.get(table.name, {}))
             filled |= 1 << TABLES.index(table)
         connection.execute(f"PRAGMA user_version = {filled:d}")
         connection.execute("COMMIT")
@@ -66,15 +66,12 @@ def open_database(
     return connection
 
 
-def report_from(watch: Watch | None, first: int, n: int) -> Callable[[int, str], str]:
-    """A function that returns an id, and reports that so many of all n rows of models are done before it."""
-
-    def report(i: int, id: str) -> str:
+def watch_ids(ids: Sequence[str], watch: Watch | None, done: int = 0, n: int = 0) -> Iterator[str]:
+    """The ids; `watch` is told before each how many are done, of `n` in all, of which `done` come before these."""
+    for i, id in enumerate(ids):
         if watch:
-            watch(first + i, n)
-        return id
-
-    return report
+            watch(done + i, n or len(ids))
+        yield id
 
 
 def open_cached(key: bytes) -> sqlite3.Connection | None:
@@ -110,27 +107,22 @@ def read_built_in_rows(tables: Iterable[TableSpec], watch: Watch | None = None) 
 
 
 def read_installed_rows(tables: Iterable[TableSpec]) -> dict[str, KnownRows]:
-    """{table: {id: rows}} of the tables that the installation brings: `models`."""
-    models = find_table("models")
-    return {"models": read_zoo_csv(models)} if IS_INSTALLED and models in tables else {}
+    """{table: {id: rows}} of the tables that the installation brings, for every model that it has, estimates too."""
+    names = [table.name for table in tables if table.name in PACKAGED] if IS_INSTALLED else []
+    rows: dict[str, KnownRows] = {}
+    for name in names:
+        rows[name] = {id: [] for (id,) in read_packaged_rows(find_table("models").fields[:1])}
+        for row in read_packaged_rows(find_table(name).fields, PACKAGED[name]):
+            rows[name][row[0]].append(row)
+    return rows
 
 
-def read_zoo_csv(models: TableSpec) -> KnownRows:
-    """{id: its row} of zoo.csv, which is the exported table `models`."""
-    parse: dict[str, Callable[[str], Any]] = {"integer": int, "number": float, "flag": "true".__eq__}
-    with (CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["id"]: [[parse.get(f.type, str)(row[f.name]) if row[f.name] else None for f in models.fields]]
-            for row in csv.DictReader(file)
-        }
-
-
-def read_rows(table: TableSpec) -> list[tuple[Any, ...]]:
-    """The rows of a table: exact integers, flags as true and false, dates as strings.
+def read_rows(table: TableSpec, watch: Watch | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a table: exact integers, flags as true and false, dates as strings. `watch`: as in `open_database`.
 
     Raises: ParamcountError for an entry that cannot be read.
     """
-    connection = open_database([table.name])
+    connection = open_database([table.name], watch=watch)
     rows = connection.execute(f"SELECT * FROM {table.name} ORDER BY rowid").fetchall()  # noqa: S608
     connection.close()
     flags = {i for i, field in enumerate(table.fields) if field.type == "flag"}

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class CallableModule(ModuleType):
     """This package, whose name `paramcount.zoo` is also that of a function."""
 
-    def __call__(self) -> pandas.DataFrame:
-        frame: pandas.DataFrame = import_module("paramcount.api").zoo()
+    def __call__(self, *, estimates: bool = False) -> pandas.DataFrame:
+        frame: pandas.DataFrame = import_module("paramcount.api").zoo(estimates=estimates)
         return frame
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
+from typing import Any
 
 from paramcount.errors import ParamcountError, find_nearest, list_names, make_printable
-from paramcount.sizes import USUAL, get_key, inner_configs
+from paramcount.sizes import USUAL
 from paramcount.sizes.setting_keys import ENTRY_FIELDS
+from paramcount.zoo.catalog import PACKAGE
 from paramcount.zoo.columns import HEADINGS
 
 # {config.json key: column} of columns that are not sizes.
@@ -74,20 +77,32 @@ def find_by_heading(name: str, fields: Collection[str]) -> list[str]:
 
 
 @cache
-def map_keys_to_fields() -> dict[str, tuple[str, ...]]:
-    """{config.json key: the fields that some architecture reads from it}. Loads every architecture."""
-    from paramcount.architectures import ARCHITECTURES, architecture
+def read_keys() -> dict[str, Any]:
+    """{"fields": {config.json key or field: the fields of architectures that it names}, "encoders": their sizes}.
 
-    fields_by_key: dict[str, set[str]] = {}
-    for sizes in {architecture(name) for name in ARCHITECTURES}:
-        for field in sizes.fields.keys() - inner_configs(sizes):
-            for key in get_key(sizes, field).spellings(field):
-                fields_by_key.setdefault(re.split(r"[./]", key)[-1], set()).add(field)
-    return {key: tuple(sorted(fields)) for key, fields in fields_by_key.items()}
+    `python -m tests.refresh_index` writes them, because asking every architecture takes most of a second.
+    """
+    keys: dict[str, Any] = json.loads((PACKAGE / "architectures/keys.json").read_text(encoding="utf-8"))
+    return keys
+
+
+def is_size_name(name: str) -> bool:
+    """Whether a word may name a size of some architecture: its field, its config.json key or what people call it.
+
+    >>> is_size_name("d_kv_lora"), is_size_name("vision.d_model"), is_size_name("totl")
+    (True, True, False)
+    """
+    last, fields = name.rpartition(".")[2], read_keys()["fields"]
+    is_known = last in fields or last in read_keys()["encoders"]
+    return is_known or bool(find_by_heading(last, fields) or find_spoken(last, SPOKEN))
 
 
 class UnknownColumnError(ParamcountError):
     """Raised for a name that refers to no column."""
+
+
+class PossibleSizeError(UnknownColumnError):
+    """Raised for a name that refers to no column, but perhaps to a size of a model that is not loaded yet."""
 
 
 def find_column(name: str, columns: Sequence[str]) -> str:
@@ -107,10 +122,11 @@ def find_column(name: str, columns: Sequence[str]) -> str:
     if not matches:
         matches = find_spoken(name, columns)
     if not matches:
-        matches = [field for field in map_keys_to_fields().get(name, ()) if field in columns]
+        matches = [field for field in read_keys()["fields"].get(name, ()) if field in columns]
     if len(matches) == 1:
         return matches[0]
-    raise UnknownColumnError(
+    error_class = PossibleSizeError if is_size_name(name) else UnknownColumnError
+    raise error_class(
         f"unknown column {make_printable(name, 40)!r}",
         expected=list_names(columns, name),
         nearest=matches or find_nearest_fields(name, columns),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +18,11 @@ from paramcount.output.files import write_atomically
 from paramcount.zoo.catalog import PACKAGE, list_paths
 
 VARIABLE = "PARAMCOUNT_CACHE"
-ZOO = "zoo"  # the kind of file that has the database
 DIGEST = 32  # bytes
 LARGEST = 1 << 28  # bytes; the whole database has some megabytes
 MOST_FILES = 3  # of other zoos or versions
+MOST_BYTES = 1 << 26  # of all files
+MOST_DAYS = 30  # since a file of another zoo or version was written
 
 
 def find_folder() -> Path | None:
@@ -58,9 +60,9 @@ def hash_code() -> bytes:
     return digest.digest()
 
 
-def read_cache(key: bytes, kind: str = ZOO) -> bytes | None:
+def read_cache(key: bytes) -> bytes | None:
     """What `write_cache` stored for this zoo and code; None if there is nothing, or nothing to trust."""
-    path = locate_cache(key, kind)
+    path = locate_cache(key)
     if path is None:
         return None
     try:
@@ -76,9 +78,9 @@ def read_cache(key: bytes, kind: str = ZOO) -> bytes | None:
     return data if digest == sign(key, data) else None
 
 
-def write_cache(key: bytes, data: bytes, kind: str = ZOO) -> None:
-    """Store data of a kind for this zoo and code. Does nothing if the directory cannot be written."""
-    path = locate_cache(key, kind)
+def write_cache(key: bytes, data: bytes) -> None:
+    """Store data for this zoo and code. Does nothing if the directory cannot be written."""
+    path = locate_cache(key)
     if path is None:
         return
     with suppress(OSError, ValueError):
@@ -87,14 +89,14 @@ def write_cache(key: bytes, data: bytes, kind: str = ZOO) -> None:
         if is_own_folder(path.parent.stat()) and is_replaceable:
             write_atomically(str(path), sign(key, data) + data)
             path.chmod(0o600)
-            remove_old_files(path, kind)
+            remove_old_files(path)
 
 
-def locate_cache(key: bytes, kind: str) -> Path | None:
+def locate_cache(key: bytes) -> Path | None:
     """The file for this zoo and code."""
     try:
         folder = find_folder()
-        return folder / f"{kind}-{key.hex()[:32]}.cache" if folder else None
+        return folder / f"zoo-{key.hex()[:32]}.cache" if folder else None
     except (OSError, ValueError):
         return None
 
@@ -120,9 +122,14 @@ def is_own(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def remove_old_files(path: Path, kind: str) -> None:
-    """Remove the files of other zoos and versions except the newest."""
-    others = [other for other in path.parent.glob(f"{kind}-*.cache") if other != path]
-    others.sort(key=lambda other: other.lstat().st_mtime, reverse=True)
-    for other in others[MOST_FILES:]:
-        other.unlink(missing_ok=True)
+def remove_old_files(path: Path) -> None:
+    """Remove the files of other zoos and versions except a few that are new and not too large."""
+    found = [(other.lstat(), other) for other in path.parent.glob("*.cache") if other != path]
+    others = [(status, other) for status, other in found if is_own_file(status)]
+    others.sort(key=lambda pair: pair[0].st_mtime, reverse=True)
+    n_bytes = path.lstat().st_size
+    for i, (status, other) in enumerate(others):
+        n_bytes += status.st_size
+        is_old = time.time() - status.st_mtime > MOST_DAYS * 24 * 3600
+        if i >= MOST_FILES or n_bytes > MOST_BYTES or is_old:
+            other.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""--expect: whether the counts of a model are those that somebody expects, for tests in a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from paramcount.cli.why import summarise
+from paramcount.counting import SCHEMA_VERSION, Count
+from paramcount.counting.components import COMPONENTS
+from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.explaining.why import explain_figures
+from paramcount.output.numbers import describe_verdict, match_figure, parse_figure
+from paramcount.output.tables import Column, Table
+from paramcount.zoo import Model
+from paramcount.zoo.aliases import find_column
+
+COUNTS = (
+    "total", "active", "non_embedding", "active_non_embedding", "active_without_input_embedding", "language_model",
+    "reference_total", "buffers", "mtp", "checkpoint",
+)  # fmt: skip
+WHERE = "--expect"
+
+
+class Expectation(NamedTuple):
+    """An expected number of parameters and the one that the model has."""
+
+    count: str  # total, active, … or a component
+    expected: str  # as typed
+    computed: int
+    verdict: str  # exact, rounded, truncated or wrong
+    why: str  # what else the expected number counts; "" if it matches
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict != "wrong"
+
+    @property
+    def text(self) -> str:
+        """The verdict in words."""
+        if not self.ok:
+            return f"{self.count} is {self.computed:,}, not {self.expected}; {self.why}"
+        verdict = describe_verdict(self.verdict)
+        return f"{self.count} is {self.computed:,}" + (f": {self.expected}, {verdict}" if verdict != "exact" else "")
+
+
+def check_expectations(model: Model, count: Count, texts: Iterable[str]) -> list[Expectation]:
+    """A verdict on each of "4B", "total=4B", "active=3,353,032,704".
+
+    Raises: ParamcountError for an unknown count, for one that the model does not have, and for text that is no number.
+    """
+    return [check_expectation(model, count, text) for text in texts]
+
+
+def check_expectation(model: Model, count: Count, text: str) -> Expectation:
+    before, has_name, after = text.rpartition("=")
+    name = find_count(before.strip()) if has_name else "total"
+    try:
+        expected = parse_figure(after)
+    except ParamcountError as error:
+        raise error.add_location(WHERE) from None
+    computed: int | None = count.components[name] if name in COMPONENTS else getattr(count, name)
+    if computed is None:
+        raise ParamcountError(f"{name} of {model.id} is unknown", where=WHERE, expected="total, active or a component")
+    verdict, written = match_figure(computed, expected) or "wrong", make_printable(after.strip())
+    why = describe_other(model, after, written) if verdict == "wrong" else ""
+    return Expectation(name, written, computed, verdict, why)
+
+
+def find_count(name: str) -> str:
+    """The count or component that a name refers to.
+
+    Raises: ParamcountError for any other name.
+    """
+    names = (*COUNTS, *COMPONENTS)
+    try:
+        return find_column(name, names)
+    except ParamcountError as error:
+        raise error.replace(found=f"unknown count {quote(name)}", where=WHERE) from None
+
+
+def describe_other(model: Model, figure: str, written: str) -> str:
+    """What a number counts that is not the expected count, or how far it is from the total."""
+    (why,) = explain_figures(model, (figure,))
+    return f"{written} is {summarise(why)}" if why.ok else summarise(why)
+
+
+def build_expectation_table(model: Model, expectations: Iterable[Expectation]) -> Table:
+    """A line per expectation; in other formats than text, a row."""
+    expectations = list(expectations)
+    columns = [
+        Column("count", "count", right=False),
+        Column("expected", "expected"),
+        Column("computed", "computed"),
+        Column("verdict", "verdict", right=False),
+        Column("why", "why", right=False),
+    ]
+    lines = "".join(f"{model.name}: {expectation.text}\n" for expectation in expectations)
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "id": model.id,
+        "ok": all(expectation.ok for expectation in expectations),
+        "expectations": [expectation._asdict() for expectation in expectations],
+    }
+    return Table(columns, expectations, data, texts={"table": lambda width, colour, shortens: lines})

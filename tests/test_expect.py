@@ -1,0 +1,90 @@
+"""--expect: the size of a model in a test of its repository. Published figures are those of their model cards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.refusing import Refuse
+from tests.running import Runner
+
+RIGHT = [  # (options, the lines)
+    (["671B"], ["DeepSeek-V3: total is 671,026,404,352: 671B, matches when rounded"]),
+    (["total=671026404352"], ["DeepSeek-V3: total is 671,026,404,352"]),
+    (
+        ["671B", "active=37B"],
+        [
+            "DeepSeek-V3: total is 671,026,404,352: 671B, matches when rounded",
+            "DeepSeek-V3: active is 37,552,282,624: 37B, truncated",
+        ],
+    ),
+    (["params=671B"], ["DeepSeek-V3: total is 671,026,404,352: 671B, matches when rounded"]),
+    (["buffers=14,848"], ["DeepSeek-V3: buffers is 14,848"]),
+]
+WRONG = [
+    ("600B", "total is 671,026,404,352, not 600B; unexplained, 71B less than total"),
+    (
+        "37B",
+        "total is 671,026,404,352, not 37B; 37B is active, truncated; or active minus one embedding matrix (input or "
+        "LM head) 926,679,040, matches when rounded",
+    ),
+    ("active=671B", "active is 37,552,282,624, not 671B; 671B is total, matches when rounded"),
+    (
+        "684,531,386,000",
+        "total is 671,026,404,352, not 684,531,386,000; 684,531,386,000 is total plus buffers 14,848 plus MTP layer "
+        "13,463,426,304 (own tensors, buffers, duplicate embedding and LM head) plus FP8 scales 41,540,496, exact",
+    ),
+]
+REFUSED = [
+    ("totl=671B", "--expect: unknown count 'totl' (expected total, "),
+    (
+        "total=x",
+        "--expect: 'x' is not a parameter count (expected a number such as 7B, 7.61B or ~1.04T, or an integer)",
+    ),
+    ("total=", "--expect: '' is not a parameter count (expected "),
+    ("", "--expect: '' is not a parameter count (expected "),
+    ("total=0.5", "--expect: '0.5' is not a whole number of parameters (expected "),
+]
+
+
+def ask(*figures: str) -> list[str]:
+    return ["deepseek-v3", *(word for figure in figures for word in ("--expect", figure))]
+
+
+@pytest.mark.parametrize(("figures", "lines"), RIGHT)
+def test_a_model_of_the_expected_size_is_one_line_per_count(figures: list[str], lines: list[str], run: Runner) -> None:
+    done = run(*ask(*figures))
+    assert (done.code, done.out.splitlines(), done.err) == (0, lines, "")
+
+
+@pytest.mark.parametrize(("figure", "text"), WRONG)
+def test_another_size_is_one_line_that_says_what_the_number_counts(figure: str, text: str, run: Runner) -> None:
+    done = run(*ask(figure))
+    assert (done.code, done.out, done.err) == (1, f"DeepSeek-V3: {text}\n", "")
+
+
+def test_one_wrong_count_of_several_is_enough(run: Runner) -> None:
+    assert run(*ask("671B", "active=36B")).code == 1
+
+
+@pytest.mark.parametrize(("figure", "message"), REFUSED)
+def test_what_is_no_count_and_no_number_is_refused(figure: str, message: str, refuse: Refuse) -> None:
+    assert refuse(*ask(figure)).startswith(message)
+
+
+def test_a_config_is_checked_with_its_changes_and_its_warnings(run: Runner, tmp_path: Path) -> None:
+    """124,439,808 + a layer of 12 · 768² + 13 · 768 = 7,087,872."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "gpt2", "n_layres": 13}), encoding="utf-8")
+    done = run(str(config), "--set", "n_layers=13", "--expect", "131527680")
+    assert (done.code, "n_layres" in done.err) == (0, True)
+    assert run(str(config), "--strict", "--expect", "124M").code == 2
+    figures = json.loads(run(str(config), "--expect", "1B", "--json").out)
+    assert (figures["ok"], figures["expectations"][0]["computed"]) == (False, 124_439_808)
+
+
+@pytest.mark.parametrize("others", [["--keys"], ["--by", "layer"]])
+def test_expecting_a_size_shows_nothing_else(others: list[str], refuse: Refuse) -> None:
+    assert refuse(*ask("671B"), *others) == f"--expect cannot be combined with {others[0]}"
