@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
     from paramcount.flow import TensorRow
+    from paramcount.loading.models import ModelLike
     from paramcount.sweeping.size import Sizing
     from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from paramcount.views.diff import Difference
     from paramcount.zoo.model import Model
 
-# {type that the functions return or raise: its module}
+# {type that the functions take, return or raise: its module}
 _TYPES = {
     "AdapterSearch": "costs.adapters.search",
     "Audit": "auditing.audit",
@@ -79,6 +80,7 @@ _TYPES = {
     "Lora": "costs.adapters.adapters",
     "Memory": "costs.memory",
     "Model": "zoo.model",
+    "ModelLike": "loading.models",
     "ParamcountError": "errors",
     "ParameterMap": "drawing.parameter_map",
     "Polynomial": "symbolic.polynomials",
@@ -95,11 +97,11 @@ _TYPES = {
 }
 __all__ = [
     "AdapterSearch", "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Flops", "Lora",
-    "Memory", "Model", "ParamcountError", "ParameterMap", "Polynomial", "Run", "ServingPlan", "Sizing", "StoredCount",
-    "Sweep", "TensorRow", "Trace", "Training", "Verification", "Why", "__version__", "audit", "compare", "count",
-    "count_frame", "diff", "draw", "draw_map", "explain", "explore_page", "find_adapters", "flops", "formula", "load",
-    "lora", "memory", "plan", "plot", "query", "report", "run", "size", "stored_in", "sweep", "trace", "training",
-    "verify", "what_if", "why", "zoo",
+    "Memory", "Model", "ModelLike", "ParamcountError", "ParameterMap", "Polynomial", "Run", "ServingPlan", "Sizing",
+    "StoredCount", "Sweep", "TensorRow", "Trace", "Training", "Verification", "Why", "__version__", "audit",
+    "compare", "count", "count_frame", "diff", "draw", "draw_map", "explain", "explore_page", "find_adapters",
+    "flops", "formula", "load", "lora", "memory", "plan", "plot", "query", "report", "run", "size", "stored_in",
+    "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
 
 

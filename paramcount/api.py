@@ -1,8 +1,9 @@
 """The Python API: the only place that joins names, files and counting. `import paramcount` offers all of it.
 
-Every function that takes a model accepts the same values: a zoo id (`"llama-3.1-8b"`), a Hugging Face id or URL (in the
-zoo, or in the local cache), the path of a config.json, of a directory with one or of a YAML entry, a mapping (a parsed
-config.json, or `architecture` and `config`), a transformers config object, or a `Model` from `load` or `what_if`.
+Every function that takes a model accepts the same values, which are `ModelLike`: a zoo id (`"llama-3.1-8b"`), a Hugging
+Face id or URL (in the zoo, or in the local cache), the path of a config.json, of a directory with one or of a YAML
+entry, a mapping (a parsed config.json, or `architecture` and `config`), a transformers config object, or a `Model` from
+`load` or `what_if`.
 
 They also share their options:
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from paramcount.execution.run import Run
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
+    from paramcount.loading.models import ModelLike
     from paramcount.sweeping.size import Sizing
     from paramcount.sweeping.sweep import Sweep
     from paramcount.symbolic.polynomials import Polynomial
@@ -60,11 +63,16 @@ class LoadOptions(TypedDict, total=False):
     download: bool
     strict: bool
     set: Settings | None
-    base: object
+    base: ModelLike | None
 
 
 def load(
-    model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None, base: object = None
+    model: ModelLike,
+    *,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+    base: ModelLike | None = None,
 ) -> Model:
     """The sizes of a model, with their sources, how its config was read and what its zoo entry says.
 
@@ -87,14 +95,14 @@ def load(
     return change_sizes(loaded, set)
 
 
-def load_draft(draft: object, options: LoadOptions) -> Model | None:
+def load_draft(draft: ModelLike | None, options: LoadOptions) -> Model | None:
     """A draft model, as another one is loaded, whose changes are not its own."""
     if draft is None:
         return None
     return load(draft, download=options.get("download", False), strict=options.get("strict", False))
 
 
-def count(model: object, **options: Unpack[LoadOptions]) -> Count:
+def count(model: ModelLike, **options: Unpack[LoadOptions]) -> Count:
     """The parameter count of a model: total, active, per component, per part and per tensor. All are Python ints.
 
     Raises: ParamcountError as `load` does, and for a third-party estimate, whose sizes are unpublished.
@@ -111,7 +119,9 @@ def count(model: object, **options: Unpack[LoadOptions]) -> Count:
     return count_model(load(model, **options))
 
 
-def compare(models: Iterable[object], *, estimates: bool = False, **options: Unpack[LoadOptions]) -> pandas.DataFrame:
+def compare(
+    models: Iterable[ModelLike], *, estimates: bool = False, **options: Unpack[LoadOptions]
+) -> pandas.DataFrame:
     """A DataFrame with one row per model: exact counts, components and sizes; integer columns have the dtype Int64.
 
     `models` may also contain families ("qwen") and wildcards ("gpt2-*"). A size that a model does not have is 0; only
@@ -163,8 +173,8 @@ def query(sql: str) -> pandas.DataFrame:
 
 
 def diff(
-    a: object,
-    b: object,
+    a: ModelLike,
+    b: ModelLike,
     *,
     download: bool = False,
     strict: bool = False,
@@ -188,7 +198,7 @@ def diff(
     return diff_models(first, load(b, download=download, strict=strict, set=set))
 
 
-def what_if(model: object, /, **changes: object) -> Model:
+def what_if(model: ModelLike, /, **changes: object) -> Model:
     """The model with some sizes or flags changed. All others keep their values, even if the config.json derives them.
 
     Change a size of an inner config with a mapping, `vision={"n_layers": 24}`, or with a dot,
@@ -204,7 +214,7 @@ def what_if(model: object, /, **changes: object) -> Model:
 
 
 def sweep(
-    model: object,
+    model: ModelLike,
     sizes: Mapping[str, object],
     *,
     columns: Iterable[str] = ("total", "active"),
@@ -234,7 +244,7 @@ def sweep(
 
 
 def size(
-    like: object,
+    like: ModelLike,
     *,
     total: int | None = None,
     active: int | None = None,
@@ -302,7 +312,7 @@ def count_frame(
 
 
 def explain(
-    model: object, *, layer: int | str | None = None, head: bool = False, **options: Unpack[LoadOptions]
+    model: ModelLike, *, layer: int | str | None = None, head: bool = False, **options: Unpack[LoadOptions]
 ) -> Explanation:
     """The arithmetic of a count: per component the formula in named sizes, the same in numbers, and its value.
 
@@ -320,7 +330,7 @@ def explain(
     return explain_model(load(model, **options), layer=layer, head=head)
 
 
-def formula(model: object, of: str = "total", **structure: object) -> Polynomial:
+def formula(model: ModelLike, of: str = "total", **structure: object) -> Polynomial:
     """A count of a model or of an architecture as a polynomial in its named sizes.
 
     `model` may be the name of an architecture ("llama"); `structure` then sets its flags. If a model has the same
@@ -356,7 +366,7 @@ def formula(model: object, of: str = "total", **structure: object) -> Polynomial
     return build_model_formula(loaded, of, structure)
 
 
-def why(model: object, number: str | int | None = None, **options: Unpack[LoadOptions]) -> tuple[Why, ...]:
+def why(model: ModelLike, number: str | int | None = None, **options: Unpack[LoadOptions]) -> tuple[Why, ...]:
     """What a published figure counts: one answer for `number`, or one for each figure in the model's zoo entry.
 
     `number` is a figure as printed ("3.6B", "~1.04T"), which matches when rounded or truncated, or an integer
@@ -379,7 +389,7 @@ def why(model: object, number: str | int | None = None, **options: Unpack[LoadOp
 
 
 def trace(
-    model: object,
+    model: ModelLike,
     *,
     tokens: int | None = None,
     pad: int | None = None,
@@ -409,7 +419,7 @@ def trace(
 
 
 def run(
-    model: object,
+    model: ModelLike,
     weights: str | Path | Mapping[str, object],
     tokens: Sequence[int],
     *,
@@ -457,7 +467,7 @@ def run(
 
 
 def memory(
-    model: object,
+    model: ModelLike,
     *,
     dtype: str | None = None,
     component_dtypes: Mapping[str, str] | None = None,
@@ -477,7 +487,7 @@ def memory(
     tp: int | None = None,
     pp: int | None = None,
     ep: int | None = None,
-    draft: object = None,
+    draft: ModelLike | None = None,
     draft_dtype: str | None = None,
     **options: Unpack[LoadOptions],
 ) -> Memory:
@@ -549,7 +559,7 @@ def memory(
 
 
 def plan(
-    model: object,
+    model: ModelLike,
     *,
     users: int = 1,
     context: int | None = None,
@@ -560,7 +570,7 @@ def plan(
     engine: str | None = None,
     engine_options: Mapping[str, int | float | bool | str] | None = None,
     source: int | None = None,
-    draft: object = None,
+    draft: ModelLike | None = None,
     draft_dtype: str | None = None,
     overhead: int | None = None,
     utilization: float | None = None,
@@ -611,7 +621,7 @@ def plan(
 
 
 def flops(
-    model: object,
+    model: ModelLike,
     *,
     context: int | None = None,
     source: int | None = None,
@@ -664,7 +674,7 @@ def flops(
 
 
 def lora(
-    model: object,
+    model: ModelLike,
     r: int = 16,
     *,
     targets: str | Iterable[str] | None = None,
@@ -716,7 +726,7 @@ def lora(
     return measure_adapter(loaded, **choose_options(loaded, given))
 
 
-def find_adapters(model: object, trainable: str | int, **options: Unpack[LoadOptions]) -> AdapterSearch:
+def find_adapters(model: ModelLike, trainable: str | int, **options: Unpack[LoadOptions]) -> AdapterSearch:
     """Which ranks and targets of LoRA and DoRA have so many trainable parameters, the simplest first.
 
     `trainable` is what `print_trainable_parameters` of peft prints, or a short number ("42M"), which may be rounded.
@@ -735,7 +745,7 @@ def find_adapters(model: object, trainable: str | int, **options: Unpack[LoadOpt
 
 
 def training(
-    model: object,
+    model: ModelLike,
     *,
     optimizer: str = "adamw",
     precision: str = "bf16-mixed",
@@ -837,7 +847,7 @@ def training(
 
 
 def draw(
-    model: object, *, tokens: int | None = None, layer: int | None = None, **options: Unpack[LoadOptions]
+    model: ModelLike, *, tokens: int | None = None, layer: int | None = None, **options: Unpack[LoadOptions]
 ) -> Drawing:
     """A drawing of the forward pass to scale: every matrix is a rectangle, activations blue and weights grey.
 
@@ -857,7 +867,7 @@ def draw(
     return draw_model(load(model, **options), tokens=tokens, layer=layer)
 
 
-def draw_map(model: object, *, social: bool = False, **options: Unpack[LoadOptions]) -> ParameterMap:
+def draw_map(model: ModelLike, *, social: bool = False, **options: Unpack[LoadOptions]) -> ParameterMap:
     """The parameter map of a model: every tensor is a rectangle, its area in proportion to its parameters.
 
     Tensors are grouped by part, layers and component; each copy in a layer or an expert is a cell. `social` makes a
@@ -877,7 +887,7 @@ def draw_map(model: object, *, social: bool = False, **options: Unpack[LoadOptio
 
 
 def plot(
-    models: Iterable[object],
+    models: Iterable[ModelLike],
     *,
     format: Literal["svg", "png", "pdf"] = "svg",
     scale: Literal["linear", "log"] = "linear",
@@ -901,7 +911,7 @@ def plot(
     return plot_rows(make_rows(selected), format=format, scale=scale)
 
 
-def report(models: Iterable[object], *, estimates: bool = False, **options: Unpack[LoadOptions]) -> str:
+def report(models: Iterable[ModelLike], *, estimates: bool = False, **options: Unpack[LoadOptions]) -> str:
     """An HTML page about one or several models: counts, formulas, the forward pass, drawings and sources.
 
     Needs the [plot] extra.
@@ -917,7 +927,7 @@ def report(models: Iterable[object], *, estimates: bool = False, **options: Unpa
     return render_page(_select(models, estimates=estimates, **options))
 
 
-def explore_page(models: Iterable[object] | None = None, *, download: bool = False, strict: bool = False) -> str:
+def explore_page(models: Iterable[ModelLike] | None = None, *, download: bool = False, strict: bool = False) -> str:
     """An HTML page to browse, compare and change models, and to see inside them; without `models` the whole zoo.
 
     The page is one file that loads nothing from the network. Its numbers follow sliders exactly.
@@ -936,7 +946,7 @@ def explore_page(models: Iterable[object] | None = None, *, download: bool = Fal
 
 
 def verify(
-    model: object,
+    model: ModelLike,
     checkpoint: str | Path,
     *,
     watch: Callable[[int, int], object] | None = None,
@@ -984,7 +994,7 @@ def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = 
     return summarize_checkpoint(open_checkpoint(path, watch))
 
 
-def audit(source: object) -> Audit:
+def audit(source: str | PathLike[str] | pandas.DataFrame | Iterable[Mapping[Any, Any]]) -> Audit:
     """A verdict on each cell of a table of model sizes and parameter counts.
 
     `source` is the path of a CSV or Markdown file ("-" is standard input), a DataFrame, or rows as mappings of column
@@ -1002,13 +1012,13 @@ def audit(source: object) -> Audit:
 
 
 def _select(
-    models: object,
+    models: Iterable[ModelLike],
     *,
     estimates: bool = False,
     download: bool = False,
     strict: bool = False,
     set: Settings | None = None,
-    base: object = None,
+    base: ModelLike | None = None,
 ) -> list[Model]:
     """The selected models, each once, all with the changes in `set`."""
     from paramcount.loading import select_models

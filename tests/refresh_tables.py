@@ -16,6 +16,6 @@ from paramcount.zoo.packaged import PACKAGED
 
 if __name__ == "__main__":
     os.environ |= {"PARAMCOUNT_CACHE": "", "PARAMCOUNT_CONFIGS": os.devnull}  # without the user's own entries
-    store.IS_INSTALLED = False
+    vars(store)["IS_INSTALLED"] = False  # as in a checkout
     for name, file in PACKAGED.items():
         (CONFIGS / file).write_bytes(build_csv((find_table(name),)))

@@ -926,7 +926,7 @@ def test_an_audit_is_immutable_and_converts_to_json() -> None:
         ([{str(i): i for i in range(501)}], "the list of rows has 501 columns"),
     ],
 )
-def test_a_source_without_claims_is_an_error(source: object, message: str) -> None:
+def test_a_source_without_claims_is_an_error(source: Any, message: str) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.audit(source)
     assert str(caught.value).startswith(message)
@@ -954,14 +954,19 @@ def test_a_claim_of_nothing_is_wrong(claim: str) -> None:
 
 def test_an_audit_loads_only_the_models_that_the_table_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is usual among the models is read from the table in the package."""
-    loaded = []
+    loaded = set()
     load = zoo.load_entry
+
+    def load_entry(id: str) -> zoo.Model:
+        loaded.add(id)
+        return load(id)
+
     for place in ("paramcount.auditing.audit.zoo.load_entry", "paramcount.auditing.facts.load_entry"):
-        monkeypatch.setattr(place, lambda id: [loaded.append(id), load(id)][1])
+        monkeypatch.setattr(place, load_entry)
     for cached in (consistency.list_zoo_rows, consistency.list_ratios, consistency.has_odd_total, load_cached_entry):
         cached.cache_clear()
     audit = pc.audit([{"model": "GPT-2 XL", "params": "1.6B", "layers": 48, "d_model": 1600, "heads": 25}])
-    assert audit.ok and set(loaded) == {"gpt2-xl"}
+    assert (audit.ok, loaded) == (True, {"gpt2-xl"})
     rows = {row.id: row for row in consistency.list_zoo_rows()}
     assert len(rows) > 100
     assert {name: rows["gpt2-xl"].get_exact(name) for name in ("total", "n_layers", "d_model", "n_heads")} == {

@@ -55,7 +55,7 @@ COMPOSITE = {
 }
 
 
-def load_error(spec: object, **changes: object) -> str:
+def load_error(spec: pc.ModelLike, **changes: object) -> str:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.what_if(spec, **changes)
     assert_one_line(str(caught.value))
@@ -355,7 +355,7 @@ def test_a_list_with_one_entry_per_layer_must_change_with_the_number_of_layers(i
         (COMPOSITE, "language.n_laiers", "language.n_layers"),
     ],
 )
-def test_the_error_for_an_unknown_size_suggests_the_nearest(spec: object, name: str, nearest: str) -> None:
+def test_the_error_for_an_unknown_size_suggests_the_nearest(spec: pc.ModelLike, name: str, nearest: str) -> None:
     message = load_error(spec, **{name: 3})
     assert f" has no size '{name}' (expected " in message
     assert f"; did you mean {nearest}" in message

@@ -131,7 +131,7 @@ def test_the_reference_expands_all_latents_for_each_decoded_token() -> None:
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", {"model_type": "diffllama"}, {"model_type": "gpt_oss"}])
-def test_other_attention_has_one_way_to_decode(model: object) -> None:
+def test_other_attention_has_one_way_to_decode(model: pc.ModelLike) -> None:
     result = pc.flops(model, context=100)
     assert result.expanded_flops_per_token is None
     assert result.flops_per_token == pc.trace(model, past=99).flops

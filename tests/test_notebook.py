@@ -22,6 +22,8 @@ CELLS = (
     'pc.memory("llama-3.1-8b", context=4096)',
     'pc.flops("gpt2-small")',
     'pc.training("gpt2-small", context=1024)',
+    'pc.why("gpt-oss-20b", "3.6B")[0]',
+    'pc.plan("gpt2-small", gpu="h100")',
 )
 
 
@@ -92,7 +94,7 @@ def test_equal_counts_have_equal_hashes() -> None:
 
 
 def test_a_notebook_shows_memory_flops_and_training_as_tables(cell_outputs: list[dict[str, str]]) -> None:
-    memory, flops, training = (re.sub(r"\s+<", "<", output["text/html"]) for output in cell_outputs[5:])
+    memory, flops, training = (re.sub(r"\s+<", "<", output["text/html"]) for output in cell_outputs[5:8])
     assert re.findall(r">\s*([^<>]+)</td>", memory)[:3] == ["4,096", "537 MB", "16.6 GB"]  # 131,072 bytes per token
     assert re.findall(r">\s*([^<>]+)</td>", flops)[-3:] == ["total", "285 MFLOPs", "213 GFLOPs"]
     assert "weights" in re.findall(r">\s*([^<>]+)</td>", training)
@@ -137,3 +139,21 @@ def test_an_audit_is_a_table_in_a_notebook(tmp_path: Path) -> None:
 
 def test_completion_offers_the_api_alone() -> None:
     assert sorted(dir(pc)) == sorted(pc.__all__)
+
+
+def test_a_notebook_shows_why_a_figure_differs_as_a_sum(cell_outputs: list[dict[str, str]]) -> None:
+    html = re.sub(r"\s+<", "<", cell_outputs[8]["text/html"])
+    cells = re.findall(r">\s*([^<>]+)</td>", html)
+    assert [cell for cell in cells if cell[-1].isdigit()] == ["4,187,440,704", "−579,133,440", "201,088 × 2,880"]
+    assert "matches when rounded" in html
+
+
+def test_a_notebook_shows_a_plan_as_a_table(cell_outputs: list[dict[str, str]]) -> None:
+    assert "1 × H100 SXM" in cell_outputs[9]["text/html"]
+
+
+def test_results_write_no_html_of_their_own() -> None:
+    """One function renders the tables of all results."""
+    root = Path(pc.__file__).parent
+    users = [path for path in root.rglob("*.py") if "render_html_fragment" in path.read_text(encoding="utf-8")]
+    assert {str(path.relative_to(root)) for path in users} == {"counting/results.py", "output/markup_tables.py"}

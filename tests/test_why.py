@@ -34,7 +34,7 @@ TINY = {
 }
 
 
-def explain_one(model: object, number: str | int) -> Why:
+def explain_one(model: pc.ModelLike, number: str | int) -> Why:
     (answer,) = pc.why(model, number)
     return answer
 

@@ -7,10 +7,26 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pandas
 
 import paramcount as pc
+
+
+class GPT2:
+    """An object like a config of transformers."""
+
+    model_type = "gpt2"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model_type": self.model_type}
+
+
+def write_config(folder: Path) -> Path:
+    path = folder / "config.json"
+    path.write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    return path
 
 
 def main(folder: Path) -> dict[str, int | str | bool | None]:
@@ -20,6 +36,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         '{"wte.weight": {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}}', encoding="utf-8"
     )
     model: pc.Model = pc.load("gpt2-small")
+    same: list[pc.ModelLike] = ["gpt2-small", model, {"model_type": "gpt2"}, write_config(folder), GPT2()]
     count: pc.Count = pc.count(model)
     deeper: pc.Model = pc.what_if("gpt2-small", n_layers=24)
     tensors: list[pc.TensorRow] = list(count.tensors)
@@ -50,6 +67,7 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         message: str = str(error)
     return {
         "total": count.total,
+        "same": {pc.count(each).total for each in same} == {count.total},
         "deeper": pc.count(deeper).total,
         "tensors": len(tensors),
         "layer": explanation.total,

@@ -42,6 +42,9 @@ class Cell:
     true: int | None  # None if unknown; file sizes in bytes, `tied` as 0 or 1
     note: str = ""  # how it matches, what it counts instead, or why it cannot be checked
 
+    def __repr__(self) -> str:
+        return describe_result(self, "column", "claim", "verdict", "true")
+
     @property
     def empty(self) -> bool:
         """Whether the cell contains no claim."""
@@ -82,6 +85,9 @@ class AuditRow:
     cells: tuple[Cell, ...]
     doubts: tuple[Doubt, ...]  # contradictions between the claims
 
+    def __repr__(self) -> str:
+        return describe_result(self, "model", "id", "verdict")
+
     @cached_property
     def verdict(self) -> str:
         """wrong if a cell is wrong or claims contradict each other, otherwise the worst verdict on a checkable cell."""
@@ -98,7 +104,7 @@ class Audit:
     skipped: tuple[str, ...]  # tables without claims, each with the reason
 
     def __repr__(self) -> str:
-        return describe_result(self, "summary")
+        return describe_result(self, "ok", "summary")
 
     def _repr_html_(self) -> str:
         """The table of `paramcount audit`, for notebooks."""

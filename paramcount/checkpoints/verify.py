@@ -18,6 +18,7 @@ from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
 from paramcount.checkpoints.writers.layouts import apply_layout
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.count import SCHEMA_VERSION, Count
+from paramcount.counting.results import describe_result, render_notebook
 from paramcount.errors import ParamcountError, locate_errors, make_printable
 from paramcount.flow import TensorRow
 from paramcount.zoo import Model, count_model
@@ -42,6 +43,13 @@ class Verification:
     matches: Matches
     findings: Mapping[str, Finding]  # {name: finding} for tensors that do not simply match
     layout_notes: tuple[str, ...]  # about how the writer names them
+
+    def __repr__(self) -> str:
+        return describe_result(self, "model", "format", "files", "tensors", "ok")
+
+    def _repr_html_(self) -> str:
+        """The table of `paramcount verify`, for notebooks."""
+        return render_notebook("paramcount.checkpoints.render_verification:build_table", self)
 
     @property
     def format(self) -> str:

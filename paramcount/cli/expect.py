@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from paramcount.cli.why import summarise
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.explaining.render_why import summarise
 from paramcount.explaining.why import explain_figures
 from paramcount.output.numbers import describe_verdict, match_figure, parse_figure
 from paramcount.output.tables import Column, Table
@@ -25,7 +25,7 @@ WHERE = "--expect"
 class Expectation(NamedTuple):
     """An expected number of parameters and the one that the model has."""
 
-    count: str  # total, active, … or a component
+    what: str  # total, active, … or a component
     expected: str  # as typed
     computed: int
     verdict: str  # exact, rounded, truncated or wrong
@@ -39,9 +39,9 @@ class Expectation(NamedTuple):
     def text(self) -> str:
         """The verdict in words."""
         if not self.ok:
-            return f"{self.count} is {self.computed:,}, not {self.expected}; {self.why}"
+            return f"{self.what} is {self.computed:,}, not {self.expected}; {self.why}"
         verdict = describe_verdict(self.verdict)
-        return f"{self.count} is {self.computed:,}" + (f": {self.expected}, {verdict}" if verdict != "exact" else "")
+        return f"{self.what} is {self.computed:,}" + (f": {self.expected}, {verdict}" if verdict != "exact" else "")
 
 
 def check_expectations(model: Model, count: Count, texts: Iterable[str]) -> list[Expectation]:
@@ -82,14 +82,14 @@ def find_count(name: str) -> str:
 def describe_other(model: Model, figure: str, written: str) -> str:
     """What a number counts that is not the expected count, or how far it is from the total."""
     (why,) = explain_figures(model, (figure,))
-    return f"{written} is {summarise(why)}" if why.ok else summarise(why)
+    return f"{written} is {summarise(why)}" if len(why.accounts) == 1 else summarise(why)
 
 
 def build_expectation_table(model: Model, expectations: Iterable[Expectation]) -> Table:
     """A line per expectation; in other formats than text, a row."""
     expectations = list(expectations)
     columns = [
-        Column("count", "count", right=False),
+        Column("what", "count", right=False),
         Column("expected", "expected"),
         Column("computed", "computed"),
         Column("verdict", "verdict", right=False),

@@ -15,17 +15,15 @@ from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
 from paramcount.cli.options import CommandRequest, apply_changes, define_command, make_models_argument
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
-from paramcount.explaining.why import (
-    COUNT_PHRASES,
-    Account,
-    Why,
-    describe_difference,
-    explain_figures,
-    name_base,
-    render_equation,
-    render_terms,
+from paramcount.explaining.render_why import (
+    Row,
+    build_account_table,
+    build_figure_table,
+    format_figure,
+    summarise,
 )
-from paramcount.output.numbers import describe_verdict, parse_figure
+from paramcount.explaining.why import Why, explain_figures, render_equation, render_terms
+from paramcount.output.numbers import parse_figure
 from paramcount.output.tables import Column, Table, number_sources
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import PATH_ENDS
@@ -35,8 +33,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.why_checkpoint import CheckpointExplanation
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
-MAX_ITEMS = 5  # alternative explanations of one figure; problems of one checkpoint
-Row = list[object]
+MAX_PROBLEMS = 5  # of one checkpoint
 
 
 @define_command("why", "gpt-oss-20b 3.6B", make_models_argument("MODEL [NUMBER|CHECKPOINT]... [MODEL ...]"))
@@ -80,7 +77,11 @@ def command(request: CommandRequest, trainable: str | None) -> None:
     def make_table(format: str) -> Table:
         if format not in ("csv", "json") and is_single:
             (model,), (answer,) = models, results
-            return build_figure_table(model, answer) if isinstance(answer, Why) else build_contents_table(model, answer)
+            return (
+                build_figure_table(answer, describe_changes(model))
+                if isinstance(answer, Why)
+                else build_contents_table(model, answer)
+            )
         if format not in ("csv", "json") and not results:
             columns = [Column("model", "model", right=False), Column("total", "total")]
             rows = [[model.name, count_model(model).total] for model in models]
@@ -157,23 +158,6 @@ def load_question_model(i: int, question: Question, request: CommandRequest) -> 
 # ---- one answer
 
 
-def build_figure_table(model: Model, why: Why) -> Table:
-    """One figure as a sum, each term with its arithmetic; if there is no single explanation, the alternatives."""
-    name, parameters = Column("name", "name", right=False), Column("parameters", "parameters")
-    published, below = format_figure(why.published), list_figure_notes(why)
-    if why.verdict == "not reproducible":
-        above = [f"{published}: {summarise(why)}", *describe_changes(model)]
-        rows: list[Row] = [["published", why.value], [name_base(why), why.value - why.left_over]]
-        return Table([name, parameters], rows, None, above, below, headings=False)
-    if why.verdict == "several":
-        above = [f"{published}: {len(why.accounts)} explanations fit equally well", *describe_changes(model)]
-        rows = [[account.value, render_equation(account)] for account in why.accounts]
-        return Table([parameters, name], rows, None, above, below, headings=False, wraps=True)
-    (account,) = why.accounts
-    terms = [published, *([f"{account.value:,}"] if account.causes else []), render_equation(account)]
-    return build_account_table(account, [" = ".join(dict.fromkeys(terms)), *describe_changes(model)], below)
-
-
 def build_contents_table(model: Model, contents: CheckpointExplanation) -> Table:
     """The values in a checkpoint as a sum, each term with its arithmetic, and how its bytes add up."""
     from paramcount.checkpoints import render_verification
@@ -183,41 +167,10 @@ def build_contents_table(model: Model, contents: CheckpointExplanation) -> Table
     if contents.values is None:
         values = f"{values} according to the tensor names"
     above = [f"{make_printable(contents.path)}: {values} = {render_equation(account)}", *describe_changes(model)]
-    problems = render_verification.list_problems(verification, MAX_ITEMS, "run `paramcount verify`")
+    problems = render_verification.list_problems(verification, MAX_PROBLEMS, "run `paramcount verify`")
     below = [contents.summary, *problems, *contents.byte_sums, *verification.notes]
     below += [f"{cause}: number of values unknown, the index has names only" for cause in contents.unknown]
     return build_account_table(account, above, below)
-
-
-def build_account_table(account: Account, above: list[str], below: list[str]) -> Table:
-    """A row for the count and each cause, with its items."""
-    columns = [
-        Column("name", "name", right=False),
-        Column("parameters", "parameters"),
-        Column("arithmetic", "arithmetic", right=False, style="dim"),
-    ]
-    rows: list[Row] = [[account.base, f"{account.count:,}", ""]]
-    for cause in account.causes:
-        if len(cause.items) == 1:
-            rows.append([cause.name, format_signed(cause.units), cause.items[0].arithmetic])
-            continue
-        rows.append([cause.name, format_signed(cause.units), ""])
-        rows += [[f"  {item.name}", format_signed(item.units), item.arithmetic] for item in cause.items]
-    return Table(columns, rows, None, above, below, headings=False, wraps=True)
-
-
-def list_figure_notes(why: Why) -> list[str]:
-    """Lines about the verdict, other sums that match the figure, and what the source counts."""
-    lines = [describe_verdict(why.verdict)] if len(why.accounts) == 1 else []
-    if why.plainer:
-        lines.append(f"also matches when truncated: {render_equation(why.plainer)}")
-    if why.rounded:
-        lines.append(f"also matches when rounded: {render_equation(why.rounded)} = {why.rounded.value:,}")
-    if why.what == "unspecified":
-        lines.append(f"the source does not say what it counts: {why.source}")
-    elif why.what:
-        lines.append(f"the source counts {COUNT_PHRASES.get(why.what, why.what)}: {why.source}")
-    return lines
 
 
 # ---- several answers
@@ -276,36 +229,3 @@ def make_file_row(contents: CheckpointExplanation) -> Row:
     figures = [values, "checkpoint", account.count, contents.values, contents.left_over]
     sources = [make_printable(path), make_printable(Path(path).name)]
     return [contents.id, *figures, contents.verdict, *sources, f"{render_terms(account)}, {contents.summary}"]
-
-
-# ---- words and numbers
-
-
-def summarise(why: Why) -> str:
-    """The answer in a few words, without the count itself."""
-    if why.verdict == "not reproducible":
-        return describe_difference(why)
-    terms = [render_terms(account) for account in why.accounts]
-    if why.verdict == "several":
-        more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""
-        return f"{len(terms)} explanations fit equally well: {'; or '.join(terms[:MAX_ITEMS])}{more}"
-    alternatives = [f"{terms[0]}, {describe_verdict(why.verdict)}"]
-    if why.plainer:
-        alternatives.append(f"{why.plainer.base}, {describe_verdict('truncated')}")
-    if why.rounded:
-        alternatives.append(f"{render_terms(why.rounded)}, {describe_verdict('rounded')}")
-    return "; or ".join(alternatives)
-
-
-def format_signed(n: int) -> str:
-    return f"{'−' if n < 0 else '+'}{abs(n):,}"
-
-
-def format_figure(figure: str) -> str:
-    """A published figure with grouped digits and no space before the unit.
-
-    >>> format_figure("~1.04 T"), format_figure("137022720")
-    ('1.04T', '137,022,720')
-    """
-    text = figure.strip("~≈ ").upper()
-    return f"{int(text):,}" if text.isdecimal() else re.sub(r"\s+([KMBGT])$", r"\1", text)

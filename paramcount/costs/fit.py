@@ -11,7 +11,7 @@ from paramcount.costs.devices import FITS
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.records import Share
 from paramcount.costs.sharding import Parallelism
-from paramcount.counting.results import to_plain
+from paramcount.counting.results import describe_result, to_plain
 from paramcount.errors import ParamcountError
 
 LONGEST_CONTEXT, LARGEST_BATCH = 10**9, 10**6  # that are tried
@@ -50,6 +50,9 @@ class Fit(NamedTuple):
     ram_bytes: int | None = None  # of the CPU; None: as much as is needed
     uneven: tuple[str, ...] = ()  # what does not divide evenly among the devices
     suggestions: tuple[Suggestion, ...] = ()  # the mildest first
+
+    def __repr__(self) -> str:
+        return describe_result(self, "verdict", "device", "devices", "parallelism")
 
     @property
     def fits(self) -> bool:

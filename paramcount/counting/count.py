@@ -34,6 +34,7 @@ class Count(JsonResult):
     further ("qkv.q", "vision.mlp"). Buffers, MTP layers and other tensors of a release are not included in the total.
     """
 
+    html_table = "paramcount.views.notebooks:build_count_table"
     json_fields: ClassVar[tuple[str, ...]] = (
         "id", "total", "reference_total", "active", "active_min", "active_non_embedding",
         "active_without_input_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
@@ -215,21 +216,6 @@ class Count(JsonResult):
             n, _ = found.get(tensor.name, (0, ""))
             found[tensor.name] = (n + tensor.elements, reason)
         return found
-
-    def _repr_html_(self) -> str:
-        """The components as a table, for notebooks."""
-        from paramcount.output.markup_tables import render_html_fragment
-        from paramcount.output.numbers import format_count
-        from paramcount.output.tables import Column, Table
-
-        columns = [Column("component", "component", right=False), Column("parameters", "parameters")]
-        rows: list[list[Any]] = [[name, n] for name, n in self.components.items() if n]
-        if self.active != self.total:
-            columns.append(Column("active", "active"))
-            rows = [[name, n, self.active_components[name]] for name, n in rows]
-        rows.append(["total", self.total, self.active][: len(columns)])
-        heading = f"{self.id}: {self.total:,} parameters ({format_count(self.total)})"
-        return render_html_fragment(Table(columns, rows, None, above=[heading]))
 
 
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool = False, **facts: Any) -> Count:

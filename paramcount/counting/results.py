@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
+from paramcount.errors import make_printable
+
 SCHEMA_VERSION = 2
 MOST_SHOWN = 6  # values of a result at a prompt
+LONGEST_VALUE = 60  # characters of one of them
 
 
 class JsonResult:
@@ -44,7 +47,8 @@ def describe_result(result: object, *names: str) -> str:
     values = result._asdict() if hasattr(result, "_asdict") else vars(result)
     plain = {name: value for name, value in values.items() if isinstance(value, (str, int, float)) and value != ""}
     shown = names or tuple(plain)[:MOST_SHOWN]
-    stated = ", ".join(f"{name}={getattr(result, name)!r}" for name in shown)
+    texts = {name: make_printable(repr(getattr(result, name)), LONGEST_VALUE) for name in shown}
+    stated = ", ".join(f"{name}={text}" for name, text in texts.items())
     return f"{type(result).__name__}({stated}{', …' if len(values) > len(shown) else ''})"
 
 

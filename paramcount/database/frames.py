@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def make_zoo_frame(*, estimates: bool) -> pandas.DataFrame:
-    """The table `models`, with or without third-party estimates: integers are Int64, flags boolean, release dates datetime64."""
+    """The table `models`, with or without estimates: integers are Int64, flags boolean, release dates datetime64."""
     import pandas
 
     table = find_table("models")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.counting.results import describe_result, to_plain
+from paramcount.counting.results import describe_result, render_notebook, to_plain
 
 
 class Size(NamedTuple):
@@ -112,10 +112,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The formulas as a table, for notebooks."""
-        from paramcount.explaining.render_tables import build_explanation_table
-        from paramcount.output.markup_tables import render_html_fragment
-
-        return render_html_fragment(build_explanation_table(self))
+        return render_notebook("paramcount.explaining.render_tables:build_explanation_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON, with the field names of version 0.1."""

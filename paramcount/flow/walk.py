@@ -51,6 +51,11 @@ class TensorRow(NamedTuple):
     # When the reference keeps it in float32 and never quantises it: always | with float16 (if the others are) | "".
     float32: str = ""
 
+    def __repr__(self) -> str:
+        return (
+            f"TensorRow(name={self.name!r}, shape={self.shape}, component={self.component!r}, copies={self.copies}, …)"
+        )
+
     @property
     def detail(self) -> str:
         """Its component with details: "qkv.q"; vision, audio and projector are one component each: "vision.qkv.q"."""

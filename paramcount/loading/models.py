@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import paramcount.zoo as zoo
 from paramcount.errors import (
@@ -21,9 +21,6 @@ from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.loading.files import LoadRequest, load_document, load_mapping, load_path, load_yaml
 from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_names
 
-if TYPE_CHECKING:
-    pass
-
 SPEC_HELP = (
     "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
 )
@@ -33,9 +30,14 @@ YAML_ENDS = (".yaml", ".yml")
 class ConfigObject(Protocol):
     """A transformers config, or an object like one."""
 
-    model_type: str
+    @property
+    def model_type(self) -> str: ...
 
     def to_dict(self) -> Mapping[str, Any]: ...
+
+
+# What every function of the API takes as a model; see `load`.
+ModelLike = str | os.PathLike[str] | Mapping[str, Any] | ConfigObject | zoo.Model
 
 
 def load(spec: object, *, download: bool = False, strict: bool = False, base: object = None) -> zoo.Model:

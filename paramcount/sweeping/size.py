@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paramcount.costs.devices import FITS, MARGIN_DIVISOR, Device
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.counting.results import render_notebook
+from paramcount.counting.results import describe_result, render_notebook
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.formats.weights.plain import DTYPES as PLAIN
 from paramcount.huggingface.validity import Validator
@@ -61,6 +61,9 @@ class Candidate(NamedTuple):
     total: int
     active: int
     memory: int | None  # bytes of weights, KV cache and overhead; None if memory has no limit
+
+    def __repr__(self) -> str:
+        return describe_result(self, "total", "active", "sizes")
 
     def to_dict(self) -> dict[str, Any]:
         """Its sizes and counts as plain data."""

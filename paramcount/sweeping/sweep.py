@@ -48,6 +48,11 @@ class Sweep:
     expressions: Mapping[str, Expression]  # {size: how it depends on others}, in the order of evaluation
     columns: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"Sweep({self.combinations:,} combinations of {make_printable(', '.join(self.axes), 60)}: {self.model.id})"
+        )
+
     @property
     def combinations(self) -> int:
         """The number of combinations, valid or not."""

@@ -81,6 +81,9 @@ class Step(NamedTuple):
     # Elements of its output in one layer, if it computes them without products; None if a size depends on the input.
     elementwise_operations: int | None = 0
 
+    def __repr__(self) -> str:
+        return describe_result(self, "op", "text", "out")
+
     @property
     def under(self) -> tuple[Scope, ...]:
         """Same as `scopes`. Deprecated: it goes away in 0.3."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import Count
-from paramcount.counting.results import describe_result
+from paramcount.counting.results import describe_result, render_notebook
 from paramcount.sizes import Sizes
-from paramcount.sizes.values import format_size, to_json
-from paramcount.views.forward_settings import format_setting, list_forward_settings
+from paramcount.sizes.values import to_json
+from paramcount.views.forward_settings import list_forward_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import describe_release_difference
 
@@ -69,27 +69,7 @@ class Difference:
 
     def _repr_html_(self) -> str:
         """The sizes and components that differ as a table, for notebooks."""
-        from paramcount.output.markup_tables import render_html_fragment
-        from paramcount.output.tables import Column, Table
-
-        columns = [
-            Column("name", "", right=False),
-            *(Column(name, name, show=format_size) for name in (self.a, self.b)),
-            Column("difference", "difference", show=lambda n: "" if n is None else f"{n:+,}"),
-        ]
-        sizes = [
-            [size.name, "–" if size.only == "b" else size.a, "–" if size.only == "a" else size.b, None]
-            for size in self.sizes
-        ]
-        sizes += [
-            [setting.name, *map(format_setting, (setting.a or ("–",), setting.b or ("–",))), None]
-            for setting in self.settings
-        ]
-        components = [[part.component, part.a, part.b, part.difference] for part in self.components]
-        total = ["total", self.total_a, self.total_b, self.difference]
-        rows = [*sizes, *components, total]
-        above, below = [f"{self.a} → {self.b}"], self.release_differences
-        return render_html_fragment(Table(columns, rows, None, above=above, below=below))
+        return render_notebook("paramcount.views.notebooks:build_difference_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON. A size that a model does not have is missing."""

@@ -103,7 +103,10 @@ def test_a_million_rows_of_a_frame_against_a_loop_of_scalar_counts(benchmark: An
             "tie_word_embeddings": rng.random(n) < 0.5,
         }
     )
-    rows = [{"model_type": "llama", **row} for row in frame[:1000].to_dict("records")]
+    rows: list[dict[str, Any]] = [
+        {"model_type": "llama", **{str(key): value for key, value in row.items()}}
+        for row in frame[:1000].to_dict("records")
+    ]
 
     def loop() -> list[int]:
         return [pc.count(row).total for row in rows]

@@ -14,7 +14,7 @@ from paramcount.costs.fit import Fit, Suggestion
 from paramcount.costs.plan.choices import ReasonedChoice
 from paramcount.costs.plan.speed import Speed
 from paramcount.costs.sharding import ShardShape, StoredRows
-from paramcount.counting.results import JsonResult, to_plain
+from paramcount.counting.results import JsonResult, describe_result, to_plain
 from paramcount.formats.quantization_config import WeightDtype
 from paramcount.zoo import Model
 
@@ -60,6 +60,9 @@ class PlannedDeployment(NamedTuple):
     too_close_devices: int | None  # fewer GPUs, on which it is too close to call; None if there are none
     command: str  # that starts the engine; "" if it has no server
     arguments: Mapping[str, Any]  # of `memory`, which measures the same
+
+    def __repr__(self) -> str:
+        return describe_result(self, "gpu", "devices", "engine", "dtype")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON; of the fit, what differs between deployments."""
