@@ -180,7 +180,8 @@ def diff(
     strict: bool = False,
     set: Settings | None = None,
 ) -> Difference:
-    """The differences between two models: their sizes, and the components that account for the parameters.
+    """The differences between two models: their sizes, the settings of their forward pass, and the components that
+    account for the parameters.
 
     `set` changes the second model.
 
