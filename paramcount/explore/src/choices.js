@@ -4,7 +4,7 @@ import { quote } from "./copies.js";
 import { fillText, nameValues } from "./count.js";
 import { findNearestWords } from "./find.js";
 import { formatCount } from "./format.js";
-import { RELEASED, explainSharing, makeSubject } from "./memory.js";
+import { FITS, RELEASED, explainSharing, makeSubject, measure } from "./memory.js";
 
 const USUAL_GPU = "H100 SXM"; // of someone who has chosen none
 const UNITS = { k: 1024, K: 1024, M: 1024 ** 2 };
@@ -46,8 +46,11 @@ export function readChoice(data, model, structure, values, isChanged, options, k
       isChanged && options.dtype === RELEASED
         ? "the format of the released files holds for the published sizes only; choose a dtype"
         : `dtype = ${options.dtype} (expected ${[...dtypes.keys()].join(", ")})`) ?? usualDtype(data, dtypes);
-  if (!known.has(dtype)) known.set(dtype, makeSubject(data, model, structure, values, dtype));
-  const subject = known.get(dtype);
+  const find = (name) => {
+    if (!known.has(name)) known.set(name, makeSubject(data, model, structure, values, name));
+    return known.get(name);
+  };
+  const subject = find(dtype);
   const gpu =
     read("gpu", findGpu(data, options.gpu ?? ""), () => {
       const words = findNearestWords(data.gpus.flatMap(({ name, aliases }) => [name, ...aliases]), options.gpu);
@@ -72,7 +75,20 @@ export function readChoice(data, model, structure, values, isChanged, options, k
     const divide = listNumbers(data, subject).join(", ");
     errors.push({ where: "n", text: `${fillText(wrong.text, { ...nameValues(structure, values), gpus: BigInt(gpus) })} (these numbers of GPUs do: ${divide})` });
   }
-  return { choice: { gpu, gpus, context, users, kv }, dtype, dtypes, subject, errors };
+  return { choice: { gpu, gpus, context, users, kv }, dtype, dtypes, subject, find, errors };
+}
+
+/** Other dtypes with which a choice fits, one change at a time: [{label, options of the address}]. */
+export function listRemedies(data, { choice, dtype, dtypes, find, subject }) {
+  const fits = (other, on) => measure(data, on, other)?.verdict === FITS;
+  const smaller = data.kv_dtypes.filter(({ bytes }) => bytes < choice.kv.bytes);
+  const caches = smaller
+    .filter((kv) => fits({ ...choice, kv }, subject))
+    .map((kv) => ({ label: `KV cache in ${kv.label}`, options: { kv: kv.name } }));
+  const weights = [...dtypes]
+    .filter(([name]) => name !== dtype && fits(choice, find(name)))
+    .map(([name, label]) => ({ label: `weights in ${label}`, options: { dtype: name } }));
+  return [...caches, ...weights];
 }
 
 /** The numbers of GPUs that can share a model. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { listDtypes, parseNumber, readChoice, writeCommands } from "./choices.js";
+import { listDtypes, listRemedies, parseNumber, readChoice, writeCommands } from "./choices.js";
 
 const structure = {
   sizes: [["n_heads"]], tensors: [], limit: null, positions: 2048,
@@ -49,4 +49,18 @@ test("commands quote what a shell would read", () => {
   const { memory, plan } = writeCommands(data, model, read({ dtype: "fp8", kv: "fp8", n: "2", users: "16" }), " --set n_heads=6");
   assert.equal(memory, "paramcount memory 'it'\\''s' --set n_heads=6 --dtype fp8 --kv-dtype fp8 --context 1024 --batch 16 --gpu '2xH100 SXM'");
   assert.equal(plan, "paramcount plan 'it'\\''s' --set n_heads=6 --dtype fp8 --kv-dtype fp8 --context 1024 --users 16 --gpu 'H100 SXM'");
+});
+
+test("what makes a choice fit is one change of a dtype", () => {
+  const gpu = { name: "H100 SXM", aliases: [], memory: 1000, overhead: { usual: 0, least: 0, most: 0 } };
+  const verdict = ["if", ["<", "budget", ["+", "needed", "most"]], { verdict: "does not fit" }, { verdict: "fits" }];
+  const tensors = [{ elements: 100, widths: [4, 2], shared: "bytes" }];
+  const caches = { per_token: 0, kv: ["*", "kv_bytes", "context"], state: 0 };
+  const all = { ...data, gpus: [gpu], dtype_names: ["fp32", "bf16"], dtypes: ["FP32", "BF16"], verdict };
+  const own = { ...structure, tensors, caches };
+  const remedies = (options) =>
+    listRemedies(all, readChoice(all, model, own, [6n], false, options, new Map())).map(({ options: change }) => change);
+  assert.deepEqual(remedies({ dtype: "fp32", context: "450" }), [{ kv: "fp8" }]); // 400 + 900 bytes; 400 + 450; 200 + 900
+  assert.deepEqual(remedies({ dtype: "fp32", context: "310" }), [{ kv: "fp8" }, { dtype: "bf16" }]); // 400 + 620; 400 + 310
+  assert.deepEqual(remedies({ dtype: "fp32", context: "900" }), []);
 });

@@ -1,12 +1,12 @@
 // Whether a model fits on GPUs, what fills their memory, and what else fits.
 
 import { useMemo } from "preact/hooks";
-import { readChoice, listNumbers, writeCommands } from "./choices.js";
+import { listNumbers, listRemedies, readChoice, writeCommands } from "./choices.js";
 import { formatSettings } from "./copies.js";
 import { describeChanges, listChanges, readVariant } from "./changes.js";
 import { findErrors } from "./count.js";
 import { formatBytes, formatCount } from "./format.js";
-import { findFewest, findLongest, findMostUsers, measure } from "./memory.js";
+import { FITS, findFewest, findLongest, findMostUsers, measure } from "./memory.js";
 import { ModelPicker } from "./picker.jsx";
 import { formatFragment } from "./state.js";
 import { copyText } from "./table.js";
@@ -134,7 +134,7 @@ const describeUsers = ({ users, context }) =>
 /** The answer as one sentence. */
 export function describeAnswer(name, label, choice, found) {
   const on = `on ${choice.gpus} × ${choice.gpu.name} for ${describeUsers(choice)}`;
-  if (found.verdict === "fits") return `${name} in ${label} fits ${on}, with ${formatBytes(found.free)} to spare${each(choice)}.`;
+  if (found.verdict === FITS) return `${name} in ${label} fits ${on}, with ${formatBytes(found.free)} to spare${each(choice)}.`;
   const needs = `it needs ${formatBytes(found.needed)}${each(choice)}, and ${formatBytes(found.budget)} are available`;
   const verdict = found.verdict === "too close to call" ? "is too close to call" : found.verdict;
   return `${name} in ${label} ${verdict} ${on}: ${needs}.`;
@@ -177,10 +177,12 @@ function Answer({ data, name, read: { choice, dtype, dtypes, subject } }) {
   );
 }
 
-function Limits({ data, read: { choice, subject }, more, set }) {
+function Limits({ data, read, more, set }) {
+  const { choice, subject } = read;
   const longest = findLongest(data, subject, choice);
   const users = findMostUsers(data, subject, choice);
   const fewest = findFewest(data, subject, choice);
+  const remedies = measure(data, subject, choice).verdict === FITS ? [] : listRemedies(data, read);
   const use = (name, n) => n > 0 && <button type="button" onClick={() => set({ [name]: String(n) })}>Use</button>;
   return (
     <>
@@ -200,6 +202,14 @@ function Limits({ data, read: { choice, subject }, more, set }) {
           {fewest === null ? `more than ${data.most_gpus}` : <><b>{fewest.gpus}</b>, with {formatBytes(fewest.free)} to spare{fewest.gpus > 1 && " per GPU"}</>}{" "}
           {fewest && fewest.gpus !== choice.gpus && use("n", fewest.gpus)}
         </dd>
+        {remedies.length > 0 && (
+          <>
+            <dt>It fits with</dt>
+            <dd class="names">
+              {remedies.map(({ label, options }) => <button type="button" key={label} onClick={() => set(options)}>{label}</button>)}
+            </dd>
+          </>
+        )}
       </dl>
       {subject.limit !== null && choice.context > subject.limit && (
         <p class="errors">{formatCount(choice.context)} tokens exceed the published context length of {formatCount(subject.limit)}.</p>

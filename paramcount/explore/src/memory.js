@@ -89,7 +89,7 @@ export function measure(data, subject, choice) {
   };
 }
 
-const FITS = "fits";
+export const FITS = "fits"; // a verdict of the command line
 
 /** The longest context that fits with so many users, at most that of the model; 0 if none does, null if there is no limit. */
 export function findLongest(data, subject, choice) {
