@@ -24,7 +24,7 @@ ROOT = Path(pc.__file__).parent
 # From the ground up: a package or a module of the root imports only from levels below its own.
 LEVELS = [
     ["errors", "lazy", "version"],
-    ["flow", "formats", "output", "schemas", "symbolic"],
+    ["flow", "formats", "output", "schemas", "symbolic", "tiny"],
     ["gpt2", "sizes"],
     ["counting", "parts"],
     ["declare", "formulas"],

@@ -50,7 +50,8 @@ def command(
 
     Dimensions that must be equal in a product are marked: [5, ‹768›] · [‹768›, 64] = [5, 64].
 
-    With --weights and --text, the model runs in NumPy in float32, and the most likely next tokens are shown.
+    With --weights and --text, the model runs in NumPy in float32, and the most likely next tokens are shown. The models
+    tiny-gpt2, tiny-mixtral and tiny-mamba have their weights with them: `paramcount trace tiny-gpt2 --text "dbca|"`.
     """
     from paramcount.tracing.render import build_table
     from paramcount.tracing.run import trace_model
@@ -64,6 +65,8 @@ def command(
         raise ParamcountError("--decode cannot be combined with --pad, because decoding does not pad")
     model = request.load()
     run = None
+    if text is not None and not weights:
+        weights, tokenizer = find_files(str(request.names), tokenizer)
     if weights or text or watch or plot:
         given = [f"--{name}" for name in TraceOptions._fields if lengths[name] is not None]
         path = check_run_options(model, weights, text, watch, given)
@@ -87,6 +90,14 @@ def command(
 
         write_atomically(plot, plot_run(run, plot))
     request.emit(result, request.collect_messages([model], trace))
+
+
+def find_files(name: str, tokenizer: str | None) -> tuple[str | None, str | None]:
+    """The paths of the weights and of the tokenizer that come with a tiny model."""
+    from paramcount.tiny import ALPHABET_FILE, find_folder
+
+    folder = find_folder(name)
+    return (None, tokenizer) if folder is None else (str(folder), tokenizer or str(ALPHABET_FILE))
 
 
 def check_run_options(

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 ZOO = FOLDER / "zoo.json.gz"  # the data of the built-in models: `python -m tests.refresh_page` writes it
 COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active")  # of the table without scripts
 LARGEST_LEVEL = 9  # of compression
-STYLES = ("style.css", "article.css")
+STYLES = ("style.css", "article.css", "run.css")
 HARMLESS = str.maketrans("<>&", ",:.")  # data.js has the alphabet
 RECORDS = ("models", "structures", "parts", "drawings")  # the data of a page that are lists of records
 
@@ -60,7 +60,11 @@ def assemble(data: Iterable[bytes], rows: Iterable[Mapping[str, Any]]) -> str:
         data: From `compress`; models share structures with others of the same data.
         rows: Of the table without scripts.
     """
+    from paramcount.explore.tiny_models import export_tiny_models
+
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
+    scripts = [f'<script type="application/octet-stream">{encode(part)}</script>' for part in data]
+    scripts.append(f'<script type="application/x-tiny-models">{encode(export_tiny_models())}</script>')
     return fill_template(
         (FOLDER / "page.html").read_text(encoding="utf-8"),
         {
@@ -68,7 +72,7 @@ def assemble(data: Iterable[bytes], rows: Iterable[Mapping[str, Any]]) -> str:
             "script": script,
             "script_hash": hash_script(f"\n{script}\n"),
             "version": __version__,
-            "data": "\n".join(f'<script type="application/octet-stream">{encode(part)}</script>' for part in data),
+            "data": "\n".join(scripts),
             "table": build_table(rows),
         },
     )

@@ -16,10 +16,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, make_extra_error, make_printable
+from paramcount.errors import ParamcountError, make_extra_error, make_printable, quote
 from paramcount.formats.files import read_text
 
 WHAT = "a tokenizer.json"
+ALPHABET_END = ".txt"
+LARGEST_ALPHABET = 1 << 16  # bytes
 LARGEST_FILE = 64 << 20  # bytes
 LARGEST_TEXT = 4 << 20  # characters
 TIMEOUT = 60  # seconds
@@ -38,8 +40,12 @@ class Tokenized(NamedTuple):
 def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     """The tokens of a text, special tokens included. `most`: maximum number of tokens.
 
+    A text file is an alphabet, whose n-th character is token n; it needs no library.
+
     Raises: ParamcountError if the library is missing, the file is invalid, or there are no tokens or too many.
     """
+    if path.suffix == ALPHABET_END:
+        return _split_characters(path, text, most)
     if find_spec("tokenizers") is None:
         raise make_extra_error("tokenizing a text", "tokenizers")
     if not text:
@@ -60,6 +66,20 @@ def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     decode = decode_token if answer["byte_level"] else str
     vocabulary = {id: decode(token) for token, id in answer["vocabulary"].items()}
     return Tokenized(tuple(answer["ids"]), tuple(map(decode, answer["tokens"])), vocabulary)
+
+
+def _split_characters(path: Path, text: str, most: int) -> Tokenized:
+    """The characters of a text and their places in an alphabet."""
+    alphabet = read_text(path, "an alphabet", LARGEST_ALPHABET).strip("\n")
+    places = {character: id for id, character in enumerate(alphabet)}
+    if not 1 <= len(text) <= most:
+        n = f"{len(text):,} tokens" if text else "has no tokens"
+        raise ParamcountError(n, where="text", expected=f"1 to {most:,} tokens")
+    for character in text:
+        if character not in places:
+            expected = f"characters of {make_printable(alphabet, 80)}"
+            raise ParamcountError(f"has the character {quote(character)}", where="text", expected=expected)
+    return Tokenized(tuple(places[c] for c in text), tuple(text), dict(enumerate(alphabet)))
 
 
 def _run_tokenizer(request: dict[str, Any], place: str) -> dict[str, Any]:

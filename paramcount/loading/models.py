@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
@@ -19,6 +20,7 @@ from paramcount.errors import (
 from paramcount.formats.files import expand_home
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.loading.files import LoadRequest, load_document, load_mapping, load_path, load_yaml
+from paramcount.tiny import find_folder
 from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_names
 
 SPEC_HELP = (
@@ -125,6 +127,8 @@ def _load_url(url: str, request: LoadRequest) -> zoo.Model:
 
 def _load_name(name: str, request: LoadRequest) -> zoo.Model:
     """The model of a name: from the zoo, else from the local Hugging Face cache, else from the Hub if `download`."""
+    if folder := find_folder(name):
+        return replace(load_path(folder, request), id=name, name=name)
     try:
         return zoo.load_entry(find_id(name))
     except ParamcountError:

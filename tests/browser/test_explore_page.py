@@ -348,7 +348,9 @@ ADDRESSES = {
     "#compare/gpt2-small,deepseek-v3?context=x": "compare",
     "#change/deepseek-v3?n_layers=70&context=100000": "change", "#change/gpt2-small?n_heads=7": "change",
     "#change/gemma-3-27b": "change", "#inside/deepseek-v3": "inside", "#inside/t5-small?at=decoder": "inside",
-    "#run": "run", "#inside/gpt3-small": "missing", "#modle/gpt2": "missing", "#nothing/%E0%A4%A?x": "missing",
+    "#run": "run", "#run/tiny-mixtral?text=paramcount&off=0.1,1.e2&step=25": "run",
+    "#run/tiny-gpt2,tiny-mixtral,tiny-mamba?text=paramcount&at=13": "run",
+    "#inside/gpt3-small": "missing", "#modle/gpt2": "missing", "#nothing/%E0%A4%A?x": "missing",
 }  # fmt: skip
 WAIT = "new Promise((done) => setTimeout(() => done(1), 100))"
 AXE = Path(pc.__file__).parent / "explore" / "node_modules" / "axe-core" / "axe.min.js"
@@ -389,11 +391,11 @@ def wait_for(browser: Browser, promise: str) -> Any:
 
 @pytest.mark.skipif(not WHOLE, reason="takes minutes: EXAMPLES=1")
 def test_the_page_of_the_whole_zoo_is_small(many: Path) -> None:
-    assert many.stat().st_size < 3_000_000
+    assert many.stat().st_size < 3_000_000 + 1_000_000  # with the weights of the tiny models
 
 
 def test_a_page_of_a_few_models_is_small(few: Path) -> None:
-    assert few.stat().st_size < 500_000
+    assert few.stat().st_size < 500_000 + 1_000_000  # with the weights of the tiny models
 
 
 @pytest.mark.parametrize("width", [360, 800, 1280, 2560])
