@@ -11,8 +11,9 @@ from typing import Any
 from paramcount.costs.requests import find_longest_context
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure
-from paramcount.drawing.colours import COLOURS
+from paramcount.drawing.colours import COLOURS, choose_text_colour
 from paramcount.errors import ParamcountError
+from paramcount.explaining.lessons import read_lessons
 from paramcount.explore.article import render_article
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
@@ -20,6 +21,7 @@ from paramcount.explore.fitting import export_choices, export_released_weights
 from paramcount.explore.packings import Packings
 from paramcount.explore.pools import Pool
 from paramcount.explore.structures import Data, export_structure, is_shared
+from paramcount.output.weight_names import PARTS, name_block, name_group, name_part
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.symbolic.trees import to_json
@@ -93,6 +95,10 @@ def export_models(models: Iterable[Model]) -> Data:
     exported = [export_model(model, structures) for model in models]
     return {
         "components": COMPONENTS,
+        "names": {name: name_group(name) for name in COMPONENTS} | {name: name_part(name) for name in PARTS},
+        "blocks": {name: name_block(name) for name in COMPONENTS},
+        "inks": {name: choose_text_colour(colour) for name, colour in COLOURS.items()},
+        "lessons": list_lessons(structures.parts.list_all()),
         "colors": dict(COLOURS),
         **export_choices(),
         "models": exported,
@@ -104,6 +110,12 @@ def export_models(models: Iterable[Model]) -> Data:
         "roles": ROLES,
         "words": structures.drawings.words.list_all(),
     }
+
+
+def list_lessons(parts: Iterable[Data]) -> dict[str, list[str]]:
+    """{key: what, why, title of a paper, its address} of the operations of some steps, each once."""
+    keys = {part["lesson"] for part in parts if part.get("lesson")}
+    return {key: list(lesson[1:]) for key, lesson in read_lessons().items() if key in keys}
 
 
 def export_model(model: Model, structures: Structures) -> Data:

@@ -14,6 +14,7 @@ from paramcount.costs.sharding import ShardShape
 from paramcount.counting.count import build_count
 from paramcount.counting.sum_weights import Sums, list_numbers, make_symbolic, sum_weights
 from paramcount.counting.tensors import list_weight_rows
+from paramcount.explaining.lessons import find_lesson
 from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import PASSES, NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, SymbolicFlow, derive_flow
@@ -21,8 +22,10 @@ from paramcount.explore.packings import Packings
 from paramcount.explore.sequences import export_caches, export_limits, list_caches
 from paramcount.explore.sharing import derive_check, find_shape, share_tensor
 from paramcount.flow import Size, TensorRow
+from paramcount.flow.operation import Form
 from paramcount.huggingface.validity import find_limits, list_all_checks
 from paramcount.output.layer_kinds import describe_kind
+from paramcount.output.weight_names import name_tensor
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.sizes.values import format_size
 from paramcount.symbolic.polynomials import Condition, decide_by, has_same_terms, make_tree
@@ -33,6 +36,7 @@ from paramcount.zoo.what_if import get_size, list_paths
 
 Data = dict[str, Any]
 COUNTS = ("total", "active", "active_min", "buffers", "mtp")
+TEXT_PARTS = ("decoder", "encoder", "cross_attention")
 BYTES = {"FP32": 4, "BF16": 2}  # of a value in the formats that need no packing
 
 
@@ -110,6 +114,7 @@ def export_tensor(row: TensorRow) -> Data:
     """A tensor as data. `component`: if the total includes it. `layers`: their number, their kind, and the stack."""
     tensor: Data = {
         "name": row.name,
+        "title": name_tensor(row.name, [share.detail for share in row.split()], row.part),
         "shape": list(map(encode, row.matrix)),
         "copies": encode(row.multiplicity[0]),
         "elements": encode(row.elements),
@@ -188,10 +193,12 @@ def export_step(step: Step) -> Data:
     """A step as data. `products`: multiply-adds in one layer; null if they depend on an input other than text."""
     return {
         "text": step.text,
+        "lesson": lesson.key if (lesson := find_lesson(step.operation, step.text, step.note)) else "",
         "component": step.component.partition(".")[0],
         "inputs": list(map(export_shape, step.inputs)),
         "weights": [[weight.name, export_shape(weight.shape)] for weight in step.weights],
         "out": export_shape(step.out),
+        "axes": name_axes(step),
         "scopes": [
             [scope.axis, encode(scope.copies), encode(scope.active), describe_kind(scope.kind), scope.name]
             for scope in step.scopes
@@ -200,6 +207,17 @@ def export_step(step: Step) -> Data:
         "products": None if step.multiply_adds is None else encode(step.multiply_adds),
         "flops": None if step.multiply_adds is None else encode(count_flops(step, step.multiply_adds)),
     }
+
+
+def name_axes(step: Step) -> list[str]:
+    """What the axes of a step's output are; none if they have other meanings."""
+    if step.form in (Form.SCORES, Form.MASK, Form.ATTENTION_WEIGHTS):
+        return ["heads", "queries", "keys"] if len(step.out) == 3 else ["queries", "keys"]
+    if step.part not in TEXT_PARTS or step.mask or any(isinstance(n, str) for n in step.out):
+        return []
+    if len(step.out) == 1 and not step.reads:
+        return ["tokens"]
+    return {1: ["values"], 2: ["tokens", "values"], 3: ["tokens", "heads", "values"]}.get(len(step.out), [])
 
 
 def export_shape(shape: Sequence[Any]) -> list[Any]:

@@ -115,15 +115,15 @@ def name_module(name: str) -> str:
     >>> name_module("layers.{layer}.input_layernorm.weight"), name_module("layers.{layer}.self_attn.q_norm.weight")
     ('input norm', 'query norm')
     >>> name_module("layers.{layer}.mixer.A_log"), name_module("encoder.layer.{layer}.output.LayerNorm.weight")
-    ('A_log', 'output norm')
+    ('A (log)', 'output norm')
     """
     modules = re.sub(r"[._](weight|bias)$", "", name).split(".")
     named = [module for module in modules if not re.fullmatch(r"[0-9]+|\{.*\}", module)]
     last = named[-1] if named else name
     if latent := re.fullmatch("(q|kv)_a_(layer)?norm", last):  # of multi-head latent attention
         return f"compressed {'query' if latent[1] == 'q' else 'KV'} latent norm"
-    if re.fullmatch("[A-Z](_.*)?|.*_bias|.*_log", last):
-        return last
+    if re.fullmatch("[A-Z](_log)?", last):  # of a state space model
+        return f"{last[0]} (log)" if last.endswith("_log") else last
     if last.casefold() in ("layernorm", "layer_norm") and len(named) > 1:
         last = f"{named[-2]}_norm" if named[-2] not in ("layer", "block", "layers") else "norm"
     text = re.sub("([a-z])([A-Z])", r"\1_\2", last).replace("layer_norm", "layernorm").casefold()

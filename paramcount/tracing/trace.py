@@ -80,6 +80,7 @@ class Step(NamedTuple):
     visible_multiply_adds: int | None = 0  # without the pairs of a query and a key that a mask hides
     # Elements of its output in one layer, if it computes them without products; None if a size depends on the input.
     elementwise_operations: int | None = 0
+    operation: str = ""  # the name of its class
 
     def __repr__(self) -> str:
         return describe_result(self, "op", "text", "out")
@@ -102,7 +103,7 @@ class Step(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""
         plain = self._asdict()
-        for name in ("form", "reads_only_lengths", "visible_multiply_adds", "elementwise_operations"):
+        for name in ("form", "reads_only_lengths", "visible_multiply_adds", "elementwise_operations", "operation"):
             del plain[name]
         plain["weights"] = [weight._asdict() for weight in self.weights]
         plain["under"] = [scope._asdict() for scope in plain.pop("scopes")]

@@ -43,6 +43,8 @@ from paramcount.tracing.trace import Band, CacheEntry, Product, Shape, Step, Wei
 KV_CACHE = Stage("KV cache", "appended", Form.KV_CACHE)
 PADDING = Stage("pad", "with zeros")
 LAST_POSITION = Stage("last position", "predicts the next token", Form.LAST_POSITION)
+# {their labels: the operations that do the same}
+OPERATIONS_OF_STAGES = {KV_CACHE.label: "Cache", PADDING.label: "pad_rows", LAST_POSITION.label: "LastPosition"}
 
 
 class Walk(Shapes):
@@ -180,6 +182,7 @@ class Walk(Shapes):
             scopes=place.scopes,
             reads=self.find_sources(data.inputs),
             note=stage.note,
+            operation=OPERATIONS_OF_STAGES.get(stage.label) or type(data.operation).__name__,
         )
         self.step_of[id(data)] = len(self.steps)
         self.steps.append(step._replace(**fields))

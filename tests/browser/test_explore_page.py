@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from paramcount.costs.devices import VERDICTS
 from paramcount.costs.gpus import list_gpus
 from paramcount.costs.requests import find_longest_context
 from paramcount.counting.sum_weights import list_flows
+from paramcount.drawing.colours import measure_luminance
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
 from paramcount.explore.drawings import CONTEXT, trace_decoding
@@ -477,7 +479,8 @@ def test_without_scripts_the_page_is_a_table(browser: Browser, few: Path) -> Non
 
 
 def press(browser: Browser, key: str) -> None:
-    code = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39}[key]
+    codes = {"Tab": 9, "Enter": 13, "Escape": 27, "Home": 36, "ArrowRight": 39, "ArrowDown": 40}
+    code = codes.get(key, ord(key[0]))
     text = {"text": "\r"} if key == "Enter" else {}
     for kind in ("keyDown", "keyUp"):
         browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
@@ -506,25 +509,124 @@ DETAILS = "document.querySelector('.details').innerText"
 def test_a_step_of_the_drawing_shows_its_shapes_and_its_sentence(browser: Browser, few: Path) -> None:
     open_page(browser, few)
     go(browser, "#inside/gpt2-small")
-    browser.value(f"{STEP.format(json.dumps('keys'))}.dispatchEvent(new MouseEvent('click', {{ bubbles: true }})); 1")
+    browser.value(
+        f"{STEP.format(json.dumps('attention: keys'))}.dispatchEvent(new MouseEvent('click', {{ bubbles: true }})); 1"
+    )
     wait_for(browser, WAIT)
     details = browser.value(DETAILS)
     assert "Takes the keys out of the q, k and v." in details
+    assert "Computes a key for each token and KV head: what this token offers to others." in details
+    assert "Why: Heads may share keys" in details
+    (link,) = browser.value("[...document.querySelectorAll('.details a')].map(({ href }) => href)")
+    assert link == "https://arxiv.org/abs/2305.13245"
     assert "1 × 12 × 64" in details
     pressed = "[...document.querySelectorAll('.drawing [aria-pressed=true]')].map((step) => step.ariaLabel)"
-    assert browser.value(pressed) == ["keys, 1 × 12 × 64"]
-    browser.value(f"{STEP.format(json.dumps('up'))}.focus(); 1")
+    assert browser.value(pressed) == ["attention: keys, 1 × 12 × 64"]
+    browser.value(f"{STEP.format(json.dumps('MLP: up'))}.focus(); 1")
     press(browser, "Enter")
     wait_for(browser, WAIT)
     details = browser.value(DETAILS)
     assert "Multiplies the output of norm by a weight matrix and adds a bias." in details
-    assert "h.{layer}.mlp.c_fc.weight: 768 × 3,072" in details
+    assert f"up: 768 × 3,072 = {768 * 3072:,} parameters × 12 copies = {12 * 768 * 3072:,}" in details
+    assert "h.{layer}.mlp.c_fc.weight" in details
     assert f"2 · {768 * 3072:,} · 12 layers = {24 * 768 * 3072:,}" in details
     browser.value(
         "[...document.querySelectorAll('.details button')].find((b) => b.innerText === 'Previous step').click()"
     )
     wait_for(browser, WAIT)
     assert browser.value(pressed) == ["norm, 1 × 768"]
+    assert browser.complaints() == []
+
+
+VIEW = "document.querySelector('.drawing').getAttribute('viewBox').split(' ').map(Number)"
+
+
+def test_a_step_is_in_the_address_and_arrows_go_from_step_to_step(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    go(browser, "#inside/gpt2-small?step=8")
+    heading = "document.querySelector('.details h3').innerText.trim()"
+    assert browser.value(heading) == "attention: keys"
+    browser.value("document.querySelector('.drawing [tabindex=\"0\"]').focus(); 1")
+    press(browser, "ArrowDown")
+    wait_for(browser, WAIT)
+    assert browser.value(heading) != "attention: keys"
+    assert browser.value("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert browser.value("location.hash") != "#inside/gpt2-small?step=8"
+    press(browser, "Home")
+    wait_for(browser, WAIT)
+    assert browser.value("location.hash") == "#inside/gpt2-small?step=1"
+    assert browser.complaints() == []
+
+
+def test_a_drawing_is_zoomed_and_moved_by_buttons_keys_and_wheel(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    go(browser, "#inside/gpt2-small")
+    before = browser.value(VIEW)
+    browser.value("document.querySelector('[aria-label=\"Zoom in\"]').click(); 1")
+    wait_for(browser, WAIT)
+    near = browser.value(VIEW)
+    assert near[2] == pytest.approx(before[2] / 1.3)
+    browser.value("document.querySelector('.drawing [tabindex=\"0\"]').focus(); 1")
+    press(browser, "-")
+    wait_for(browser, WAIT)
+    assert browser.value(VIEW)[2] == pytest.approx(before[2])
+    wheel = "document.querySelector('.sheet').dispatchEvent(new WheelEvent('wheel', {}))"
+    assert browser.value(wheel.format("{ deltaY: 100, cancelable: true }")) is False  # the page does not scroll as well
+    wait_for(browser, WAIT)
+    assert browser.value(VIEW)[1] == pytest.approx(
+        before[1] + 100 * before[2] / browser.value("document.querySelector('.drawing').clientWidth")
+    )
+    assert browser.value(wheel.format("{ deltaY: -1e6, cancelable: true }")) is False
+    wait_for(browser, WAIT)
+    assert browser.value(wheel.format("{ deltaY: -100, cancelable: true }")) is True  # at the edge it does
+    press(browser, "0")
+    wait_for(browser, WAIT)
+    width, height = pc_size(browser)
+    assert browser.value(VIEW)[2] >= width
+    assert browser.value(VIEW)[3] >= height
+
+
+def pc_size(browser: Browser) -> list[float]:
+    return list(browser.value("paramcount.data.byId.get('gpt2-small').drawing.size"))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_map_has_labels_that_people_read_in_colours_that_they_see(browser: Browser, few: Path, dark: bool) -> None:
+    browser.open(few, dark=dark)
+    for id in FEW:
+        go(browser, f"#inside/{id}")
+        labels = browser.value("""[...document.querySelectorAll('.map .label')].map((label) =>
+          [label.textContent, ...['rect', 'text'].map((name) => label.querySelector(name).getAttribute('fill'))])""")
+        assert labels
+        for text, ground, ink in labels:
+            assert not re.search(r"_|\.weight|[{}]", text)
+            light, deep = sorted((measure_luminance(ground), measure_luminance(ink)), reverse=True)
+            assert (light + 0.05) / (deep + 0.05) >= 4.3, (text, ground)  # white on the blue of embeddings
+    titles = browser.value("[...document.querySelectorAll('.map .leaf title')].map((title) => title.textContent)")
+    assert any(title.endswith(".weight") for title in titles)
+
+
+def test_enter_opens_a_group_of_the_map_and_escape_closes_it(browser: Browser, few: Path) -> None:
+    open_page(browser, few)
+    go(browser, "#inside/gpt2-small")
+    groups = "[...document.querySelectorAll('.map [tabindex]')].map((group) => group.ariaLabel.split(':')[0])"
+    top = browser.value(groups)
+    assert {"token embedding", "layers × 12"} <= set(top)
+    browser.value("document.querySelectorAll('.map [tabindex]')[0].focus(); 1")
+    press(browser, "ArrowRight")
+    wait_for(browser, WAIT)
+    focused = "document.activeElement.ariaLabel.split(':')[0]"
+    assert browser.value(focused) != top[0]
+    while browser.value(focused) != "layers × 12":
+        press(browser, "ArrowDown")
+        wait_for(browser, WAIT)
+    press(browser, "Enter")
+    wait_for(browser, WAIT)
+    assert {"queries, keys and values", "MLP"} <= set(browser.value(groups))
+    assert browser.value("location.hash").startswith("#inside/gpt2-small?at=")
+    press(browser, "Escape")
+    wait_for(browser, WAIT)
+    assert browser.value(groups) == top
     assert browser.complaints() == []
 
 

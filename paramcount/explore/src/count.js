@@ -36,6 +36,7 @@ export function listTensors(structure, values) {
       const [layers, kind, stack] = tensor.layers ?? [1, "", ""];
       return {
         name: tensor.name,
+        title: tensor.title,
         part: tensor.part,
         component: tensor.component,
         shape: tensor.shape.map((n) => evaluate(n, sizes)),

@@ -50,10 +50,10 @@ test("active components are those of all parameters where they do not differ", (
 });
 
 test("tensors that the total does not include are not in the map", () => {
-  const tensor = { name: "h.{layer}.w", shape: ["d", 2], copies: 3, elements: ["*", 6, "d"], part: "decoder" };
+  const tensor = { name: "h.{layer}.w", title: "up", shape: ["d", 2], copies: 3, elements: ["*", 6, "d"], part: "decoder" };
   const tensors = [{ ...tensor, component: "mlp", layers: [3, "dense", "h.|dense"] }, tensor];
   assert.deepEqual(listTensors({ sizes: [["d"]], tensors }, [4n]), [{
-    name: "h.{layer}.w", part: "decoder", component: "mlp", shape: [4n, 2n], copies: 3n, layers: 3n, stack: "h.|dense",
+    name: "h.{layer}.w", title: "up", part: "decoder", component: "mlp", shape: [4n, 2n], copies: 3n, layers: 3n, stack: "h.|dense",
     kind: "dense", parameters: 24n,
   }]);
 });

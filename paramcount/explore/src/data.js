@@ -40,7 +40,8 @@ export function merge(all) {
   const models = all.flatMap((data) => data.models);
   const byId = new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
   models.forEach((model) => byId.set(model.id, model));
-  return { ...all[0], models, byId };
+  const lessons = Object.assign({}, ...all.map((data) => data.lessons));
+  return { ...all[0], models, byId, lessons };
 }
 
 /** The data with records in place of columns: {order: the kind of each record, kinds: the keys and columns of each}. */

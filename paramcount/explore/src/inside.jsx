@@ -12,7 +12,7 @@ const CONTEXT = 4096;
 
 export function Inside({ data, state, go }) {
   const model = data.byId.get(state.ids[0]) ?? data.byId.get("gpt2-small") ?? data.models[0];
-  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name), [model]);
+  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name, data), [model]);
   const path = (state.options.at ?? "").split("/").filter(Boolean);
   const { node, trail } = findNode(tree, path);
   const context = BigInt(model.drawing?.context ?? Math.min(CONTEXT, model.context ?? CONTEXT));
@@ -32,10 +32,10 @@ export function Inside({ data, state, go }) {
           </ol>
         </nav>
       </div>
-      <ParameterMap data={data} node={node} total={tree.parameters} open={(keys) => open([...path, ...keys])} />
+      <ParameterMap data={data} node={node} total={tree.parameters} open={(keys) => open([...path, ...keys])} close={path.length ? () => open(path.slice(0, -1)) : undefined} />
       <h2>Forward pass of one token</h2>
-      <p>With {formatCount(context)} tokens of context. Choose a step to see what it does, its shapes and its cost.</p>
-      <Flow key={model.id} data={data} model={model} context={context} />
+      <p>With {formatCount(context)} tokens of context. Choose a step to see what it does and why, its shapes and its cost.</p>
+      <Flow key={model.id} data={data} model={model} context={context} state={state} go={go} />
     </>
   );
 }

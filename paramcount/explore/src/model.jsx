@@ -12,7 +12,7 @@ import { groupTensors } from "./tree.js";
 export function Model({ data, state }) {
   const model = data.byId.get(state.ids[0]) ?? data.models[0];
   const counted = countPublished(model);
-  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name), [model]);
+  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name, data), [model]);
   const open = (keys) => (location.hash = formatFragment({ view: "inside", ids: [model.id], options: { at: keys.join("/") } }));
   return (
     <>

@@ -2,17 +2,17 @@
 
 /**
  * {label, key, parameters, children | shape, component, count}; parameters of a group are those of its children.
- * A key is that of one child only. Stacks of equally many layers have their path in the label. Layers that differ in some tensors,
+ * A key is that of one child only; `names` are those of parts and components, `blocks` those of the blocks that they are in. Stacks of equally many layers have their path in the label. Layers that differ in some tensors,
  * as the first one of T5 does, are one stack, whose label has the number of all of them.
  */
-export function groupTensors(tensors, name) {
+export function groupTensors(tensors, name, { names = {}, blocks = {} } = {}) {
   const root = { label: name, key: "", parameters: 0n, count: 1n, children: [] };
   const parts = new Set(tensors.map(({ part }) => part));
   for (const tensor of tensors) {
     const levels = [
-      ...(parts.size > 1 ? [{ label: tensor.part }] : []),
+      ...(parts.size > 1 ? [{ label: names[tensor.part] ?? tensor.part, key: tensor.part }] : []),
       ...(tensor.stack ? [{ label: "", key: tensor.stack, kind: tensor.kind, layers: new Map() }] : []),
-      { label: tensor.component },
+      { label: names[tensor.component] ?? tensor.component, key: tensor.component },
     ];
     let group = root;
     group.parameters += tensor.parameters;
@@ -27,7 +27,7 @@ export function groupTensors(tensors, name) {
       if (child.layers) addLayers(child, tensor);
       group = child;
     }
-    addTensor(group, tensor);
+    addTensor(group, tensor, blocks);
   }
   nameAlike(root);
   return root;
@@ -52,16 +52,20 @@ function addLayers(stack, { name, layers }) {
 }
 
 /** A tensor is one rectangle, with the copies of all layers in which it has the same shape. */
-function addTensor(group, { name, component, shape, copies, parameters }) {
+function addTensor(group, { name, title = name, component, shape, copies, parameters }, blocks) {
   const key = `${name} ${shape}`;
   const same = group.children.find((other) => other.key === key);
   if (same) {
     same.count += copies;
     same.parameters += parameters;
   } else {
-    group.children.push({ label: name, key, component, shape, count: copies, parameters });
+    const place = nameInBlock(blocks[component], title);
+    group.children.push({ label: title, name, place, key, component, shape, count: copies, parameters });
   }
 }
+
+/** A name with the block that it is in: "attention: queries". */
+export const nameInBlock = (block, name) => (!block || name.includes(block) ? name : `${block}: ${name}`);
 
 /** The group at a path of keys, as far as it exists, and the groups on the way. */
 export function findNode(tree, path) {
@@ -91,4 +95,22 @@ export function drawGrid(count, x, y, w, h) {
     top += height;
   }
   return lines.join("");
+}
+
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/** The index of the rectangle that an arrow key leads to: the nearest one whose middle lies that way; undefined if there is none. */
+export function findNeighbour(rectangles, i, key) {
+  if (!WAYS[key] || !rectangles[i]) return undefined;
+  const [right, down] = WAYS[key];
+  const middle = ({ x0, x1, y0, y1 }) => [(x0 + x1) / 2, (y0 + y1) / 2];
+  const [x, y] = middle(rectangles[i]);
+  let [nearest, least] = [undefined, Infinity];
+  rectangles.forEach((other, j) => {
+    const [dx, dy] = [middle(other)[0] - x, middle(other)[1] - y];
+    const along = dx * right + dy * down;
+    const distance = along + 2 * Math.abs(dx * down + dy * right);
+    if (along > 0.5 && distance < least) [nearest, least] = [j, distance];
+  });
+  return nearest;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawGrid, findNode, groupTensors } from "./tree.js";
+import { drawGrid, findNeighbour, findNode, groupTensors, nameInBlock } from "./tree.js";
 
 const tensor = (name, component, parameters, more = {}) => ({
   name, component, parameters, part: "decoder", shape: [parameters], copies: 1n, layers: 1n, stack: "", kind: "", ...more,
@@ -51,4 +51,24 @@ test("a grid has a cell of equal area for each copy", () => {
   assert.equal(drawGrid(2n, 0, 0, 100, 10).match(/M/g).length, 1);
   assert.equal(drawGrid(7n, 0, 0, 100, 100).match(/M/g).length, 6); // each line makes one more cell
   assert.equal(drawGrid(10n ** 9n, 0, 0, 100, 100), "");
+});
+
+test("groups have the names of their components, tensors titles and the block that they are in", () => {
+  const named = { names: { qkv: "queries, keys and values" }, blocks: { qkv: "attention" } };
+  const tree = groupTensors([tensor("h.{layer}.q_proj.weight", "qkv", 6n, { title: "queries" })], "m", named);
+  const [group] = tree.children;
+  assert.deepEqual([group.label, group.key], ["queries, keys and values", "qkv"]);
+  const [{ label, name, place }] = group.children;
+  assert.deepEqual([label, name, place], ["queries", "h.{layer}.q_proj.weight", "attention: queries"]);
+  assert.equal(nameInBlock("router", "router"), "router");
+});
+
+test("an arrow leads to the nearest rectangle on its way", () => {
+  const [left, above, below] = [[0, 0, 10, 20], [10, 0, 20, 5], [10, 5, 20, 20]].map(([x0, y0, x1, y1]) => ({ x0, y0, x1, y1 }));
+  const all = [left, above, below];
+  assert.equal(findNeighbour(all, 0, "ArrowRight"), 2);
+  assert.equal(findNeighbour(all, 2, "ArrowUp"), 1);
+  assert.equal(findNeighbour(all, 2, "ArrowLeft"), 0);
+  assert.equal(findNeighbour(all, 0, "ArrowLeft"), undefined);
+  assert.equal(findNeighbour(all, 0, "Enter"), undefined);
 });
