@@ -2,10 +2,12 @@
 
 const LARGEST = 4;
 
-/** The whole drawing, or as much of its width as stays readable, from the top. */
+const READABLE = 0.9;
+
+/** The whole drawing, or as much of it as stays readable, from its corner. */
 export function fitView({ width, height }, [w, h], isWhole = false) {
-  const scale = isWhole ? Math.min(width / w, height / h) : Math.min(1, Math.max(width / w, 0.6));
-  return limitView({ x: (w - width / scale) / 2, y: 0, scale }, { width, height }, [w, h]);
+  const scale = isWhole ? Math.min(width / w, height / h) : Math.min(1, Math.max(width / w, READABLE));
+  return limitView({ x: 0, y: 0, scale }, { width, height }, [w, h]);
 }
 
 /** A view whose drawing stays in sight: in the middle where it is smaller than the box. */

@@ -6,7 +6,7 @@ const BOX = { width: 400, height: 300 };
 const SIZE = [800, 2000];
 
 test("a drawing begins at its top, and as a whole it is in the box", () => {
-  assert.deepEqual(fitView(BOX, SIZE), { x: (800 - 400 / 0.6) / 2, y: 0, scale: 0.6 });
+  assert.deepEqual(fitView(BOX, SIZE), { x: 0, y: 0, scale: 0.9 });
   const whole = fitView(BOX, SIZE, true);
   assert.equal(whole.scale, 300 / 2000);
   assert.equal(whole.x + 400 / whole.scale / 2, 400); // its middle is that of the box
