@@ -5,6 +5,7 @@ another MLP behind them. Gates are SwiGLU of twice the width.
 from functools import partial
 
 from paramcount.declare import Data, ops, parts, sizes
+from paramcount.errors import describe_value
 
 
 def layer_kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
@@ -13,6 +14,13 @@ def layer_kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     if type(every) is not int or every < 1:
         raise sizes.make_value_error(every, "moe_layer_interval", "a positive integer")
     return tuple("moe" if (i + 1) % every == 0 else "dense" for i in sizes.per_layer(c))
+
+
+def as_built(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
+    """The authors' code reads neither key, and builds gated experts of which two are chosen."""
+    for key, value in (("topk", 2), ("gated", True)):
+        if js.get(key, value) != value:
+            raise sizes.make_value_error(js[key], key, describe_value(value))
 
 
 class OpenMoe(parts.RoutedExperts, parts.AttentionDecoder):
@@ -29,8 +37,7 @@ class OpenMoe(parts.RoutedExperts, parts.AttentionDecoder):
     required_keys = ("head_dim", "num_experts", "moe_layer_interval")
     conditions = (
         sizes.one_of("hidden_act", ("swiglu",), "silu"),
-        sizes.one_of("topk", (2,), 2),
-        sizes.one_of("gated", (True,), True),
+        as_built,
     )
 
     d_expert: sizes.Natural = sizes.hf("intermediate_size")
