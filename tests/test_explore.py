@@ -101,7 +101,7 @@ def test_the_packings_of_tensors_sum_to_the_weights(id: str) -> None:
         for tensor in structure["tensors"]:
             shape = {str(j): evaluate(n, sizes) for j, n in enumerate(tensor.get("stored", tensor["shape"]))}
             copies = evaluate(tensor.get("files", tensor["copies"]), sizes)
-            if "packings" in tensor and copies and all(shape.values()):
+            if "component" in tensor and copies and all(shape.values()):
                 total += copies * evaluate(trees[tensor["packings"][i]], shape)
         assert total == pc.memory(model, dtype=name).weights_bytes, name
 

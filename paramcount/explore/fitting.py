@@ -23,6 +23,7 @@ from paramcount.explore.sharing import ENGINE, derive_verdict
 from paramcount.explore.structures import BYTES
 from paramcount.symbolic.trees import to_json
 from paramcount.zoo import Model
+from paramcount.zoo.what_if import CONTEXT_SIZE
 
 KV_DTYPES = ("bf16", "fp8", "int8", "f32")  # whose values have whole bytes each; the first is the default
 
@@ -53,6 +54,7 @@ def export_choices() -> dict[str, Any]:
         ],
         "verdict": to_json(derive_verdict()),
         "default_context": DEFAULT_CONTEXT,
+        "context_size": CONTEXT_SIZE,
         "longest_context": LONGEST_CONTEXT,
         "most_users": LARGEST_BATCH,
     }

@@ -25,6 +25,8 @@ from paramcount.zoo.model import Model, count_model
 
 MOST_TRIED = 64  # candidate values of a size in the search for a suggestion
 
+CONTEXT_SIZE = "n_positions"  # the size that is the context length: if it changes, the published one no longer holds
+
 
 def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
     """The model with other sizes; `paramcount.what_if` documents which facts it keeps."""
@@ -56,7 +58,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         config=config,
         architecture=model.architecture,
         reading=reading,
-        context_length=None if "n_positions" in values else model.context_length,
+        context_length=None if CONTEXT_SIZE in values else model.context_length,
         original=original,
         changes={path: (get_size(original.sizes, path), get_size(config, path)) for path in paths},
     )

@@ -12,7 +12,7 @@ const data = {
   kv_dtypes: [{ name: "bf16", bytes: 2 }, { name: "fp8", bytes: 1 }],
   most_gpus: 8, most_users: 100, default_context: 8192, longest_context: 10 ** 9,
 };
-const model = { id: "it's", published_context: 1024, as_released: null };
+const model = { structure, values: [6n], id: "it's", published_context: 1024, as_released: null };
 const read = (options, more = {}) => readChoice(data, { ...model, ...more }, structure, [6n], false, options, new Map());
 
 test("numbers as people type them", () => {

@@ -47,7 +47,7 @@ export function makeSubject(data, model, structure, values, dtype) {
     if (!known.has(gpus)) known.set(gpus, compute(gpus));
     return known.get(gpus);
   };
-  const limits = [evaluate(structure.limit, sizes), model.published_context].filter((n) => n !== null).map(Number);
+  const limits = [evaluate(structure.limit, sizes), findPublished(data, model, sizes)].filter((n) => n !== null).map(Number);
   const positions = evaluate(structure.positions, sizes);
   return {
     structure, values, share,
@@ -55,6 +55,12 @@ export function makeSubject(data, model, structure, values, dtype) {
     limit: limits.length ? Math.min(...limits) : null,
     positions: positions === null ? null : Number(positions),
   };
+}
+
+/** The published context length, unless the size that states it has another value. */
+function findPublished(data, model, sizes) {
+  const own = nameValues(model.structure, model.values)[data.context_size];
+  return own === sizes[data.context_size] ? model.published_context : null;
 }
 
 /**

@@ -19,7 +19,7 @@ const data = {
   verdict: ["if", ["<", "budget", ["+", "needed", "most"]], ["if", ["<", "budget", ["+", "needed", "least"]], { verdict: "does not fit" }, { verdict: "too close to call" }], { verdict: "fits" }],
   most_gpus: 8, most_users: 1000, longest_context: 10 ** 6,
 };
-const model = { published_context: null, as_released: { shares: [["700", "30"], null] } };
+const model = { structure, values: [6n], published_context: null, as_released: { shares: [["700", "30"], null] } };
 const gpu = (memory) => ({ memory, overhead: { usual: 100, least: 0, most: 150 } });
 const kv = { bytes: 1 };
 const subject = (dtype = "bf16") => makeSubject(data, model, structure, [6n], dtype);
@@ -70,4 +70,10 @@ test("a packed tensor has the bytes of its files, a plain one those of its value
   assert.deepEqual([0, 1, 2].map((dtype) => count({}, 5n, dtype)), [160n, 80n, 4n * 30n]);
   assert.equal(count({ stored: ["n", 8], files: 2 }, 5n, 2), 2n * 120n);
   assert.equal(count({ packings: [["//", 1, "0"]] }, 0n, 2), 0n); // no file is divided
+});
+
+test("a published context holds until the size that states it changes", () => {
+  const own = { ...structure, sizes: [["n_heads"], ["n_positions"]], limit: "n_positions" };
+  const find = (n) => makeSubject({ ...data, context_size: "n_positions" }, { structure: own, values: [6n, 64n], published_context: 48 }, own, [6n, n], "bf16").limit;
+  assert.deepEqual([find(64n), find(96n), find(32n)], [48, 96, 32]);
 });
