@@ -35,19 +35,43 @@ class FieldName(NamedTuple):
         return Phrase((text, self))
 
 
+class Argument(NamedTuple):
+    """An argument of the Python API in an error, which the command line calls an option.
+
+    >>> str(Argument("download", "True")), Argument("kv_dtype").option
+    ('download=True', '--kv-dtype')
+    """
+
+    name: str
+    value: str = ""  # in Python; an option without one is a flag
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}" if self.value else self.name
+
+    def __add__(self, text: str | FieldName | Phrase) -> Phrase:  # type: ignore[override]
+        return Phrase((self,)) + text
+
+    def __radd__(self, text: str) -> Phrase:
+        return Phrase((text, self))
+
+    @property
+    def option(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
 class Phrase(NamedTuple):
-    """A text that contains names of fields. It is made by adding strings and FieldNames.
+    """A text that contains names of fields or arguments. It is made by adding them to strings.
 
     >>> str("= 3 does not divide " + FieldName("n_heads") + " = 8")
     '= 3 does not divide n_heads = 8'
     """
 
-    parts: tuple[str | FieldName, ...]
+    parts: tuple[str | FieldName | Argument, ...]
 
     def __str__(self) -> str:
         return "".join(map(str, self.parts))
 
-    def __add__(self, text: str | FieldName | Phrase) -> Phrase:  # type: ignore[override]
+    def __add__(self, text: str | FieldName | Argument | Phrase) -> Phrase:  # type: ignore[override]
         return Phrase((*self.parts, *make_phrase(text).parts))
 
     def __radd__(self, text: str) -> Phrase:
@@ -61,8 +85,12 @@ class Phrase(NamedTuple):
         """The same text with other names for its fields."""
         return Phrase(tuple(find_name(part.path) if isinstance(part, FieldName) else part for part in self.parts))
 
+    def name_options(self) -> Phrase:
+        """The same text for the command line."""
+        return Phrase(tuple(part.option if isinstance(part, Argument) else part for part in self.parts))
 
-Text = str | FieldName | Phrase
+
+Text = str | FieldName | Argument | Phrase
 
 
 def make_phrase(text: Text) -> Phrase:
@@ -137,6 +165,16 @@ class ParamcountError(ValueError):
         found, where, expected = (text.rename(find_name) for text in (self._found, self._where, self._expected))
         return self.replace(found=found, where=where, expected=expected)
 
+    def name_options(self) -> ParamcountError:
+        """The same error for the command line: it names options in place of arguments.
+
+        >>> error = ParamcountError("is not cached", where="a/b", expected=Argument("download", "True"))
+        >>> print(error, "|", error.name_options())
+        a/b is not cached (expected download=True) | a/b is not cached (expected --download)
+        """
+        found, where, expected = (text.name_options() for text in (self._found, self._where, self._expected))
+        return self.replace(found=found, where=where, expected=expected)
+
     def add_location(self, place: str) -> ParamcountError:
         """The same error with a file or line before its field.
 
@@ -209,13 +247,13 @@ def make_choice_error(value: object, choices: Iterable[str], *, where: Text) -> 
     return ParamcountError(f"= {describe_value(value)}", where=where, expected=expected, choices=names, nearest=nearest)
 
 
-def make_extra_error(feature: str, extra: str) -> ParamcountError:
+def make_extra_error(feature: str | Argument, extra: str) -> ParamcountError:
     """The error for a feature whose optional dependencies are not installed.
 
     >>> print(make_extra_error("a plot", "plot"))
     a plot needs the [plot] extra: pip install 'paramcount[plot]'
     """
-    return ParamcountError(f"{feature} needs the [{extra}] extra: pip install 'paramcount[{extra}]'")
+    return ParamcountError(feature + f" needs the [{extra}] extra: pip install 'paramcount[{extra}]'")
 
 
 @contextmanager

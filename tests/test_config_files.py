@@ -138,7 +138,9 @@ def test_a_missing_snapshot_of_main_is_an_error_even_if_there_are_others(
     for revision in revisions:
         write_cache("a/b", revision, main=False)
     write_config(f"{folder}/refs/main", "ccc\n")
-    expected = f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; --download fetches it"
+    expected = (
+        f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; download=True fetches it"
+    )
     message = (
         f"{folder}/refs/main: points to revision 'ccc', whose config.json is not in the cache (expected {expected})"
     )

@@ -159,7 +159,7 @@ def test_the_error_for_a_missing_extra_shows_how_to_install_it(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(pc.ParamcountError) as caught:
         pc.count("nobody/nothing", download=True)
-    assert str(caught.value) == "--download needs the [hub] extra: pip install 'paramcount[hub]'"
+    assert str(caught.value) == "download=True needs the [hub] extra: pip install 'paramcount[hub]'"
 
 
 def test_a_silent_server_causes_a_note_and_then_a_timeout(tmp_path: Path) -> None:

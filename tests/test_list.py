@@ -153,7 +153,7 @@ def test_null_is_an_unknown_value(condition: str) -> None:
 @pytest.mark.parametrize("columns", ["", ",", " , "])
 def test_columns_without_a_name_are_an_error(columns: str, refuse: Refuse) -> None:
     message = refuse("list", "--columns", columns, "-o", "out.csv")
-    assert message == f"--columns = {columns!r} (expected names such as total,active)"
+    assert message == f"--columns {columns!r} (expected names such as total,active)"
 
 
 def test_every_word_must_match_a_name_the_family_the_publisher_or_an_alias(run: Runner) -> None:

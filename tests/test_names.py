@@ -90,11 +90,11 @@ def test_an_unknown_repository_is_answered_with_the_nearest_model_and_download(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     accepted = (
-        "(expected a name from `paramcount list` or a repository in the local Hugging Face cache; --download fetches "
-        "others)"
+        "(expected a name from `paramcount list` or a repository in the local Hugging Face cache; download=True "
+        "fetches others)"
     )
     assert model_error(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
-    assert command_error(capsys, name) == model_error(name)
+    assert command_error(capsys, name) == model_error(name).replace("download=True", "--download")
 
 
 def test_a_very_long_name_is_shortened_in_the_middle(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except ParamcountError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            raise name_option(error, command.params if command else []) from None
+            raise name_option(error.name_options(), command.params if command else []) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from paramcount.cli.options import complete_names

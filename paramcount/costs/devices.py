@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paramcount.costs.gpus import find_gpu, parse_devices
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import Argument, ParamcountError, describe_value
 from paramcount.output.numbers import format_bytes
 
 FITS, DOES_NOT_FIT, TOO_CLOSE = VERDICTS = ("fits", "does not fit", "too close to call")
@@ -99,7 +99,7 @@ def make_device(
         name = f"{format_bytes(size)} device"
         return 1, Device(name, size, overhead_bytes, utilization, ram_bytes=ram_bytes)
     number, name = parse_devices(gpu, where="gpu")
-    found = find_gpu(name, ", or --memory with a size")
+    found = find_gpu(name, ", or " + Argument("memory") + " with a size")
     device = Device(found.name, found.memory_bytes, overhead_bytes, utilization, ram_bytes=ram_bytes)
     return number, device._replace(is_gpu=True, note=found.note)
 

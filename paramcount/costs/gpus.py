@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words
+from paramcount.errors import ParamcountError, Text, describe_value, find_nearest, join_words, make_phrase
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.output.numbers import format_bytes
 
@@ -90,7 +90,7 @@ def index_gpus() -> Mapping[str, Gpu]:
     return {normalize(name): gpu for gpu in list_gpus() for name in (*gpu.aliases, gpu.name)}
 
 
-def find_gpu(text: object, otherwise: str = "") -> Gpu:
+def find_gpu(text: object, otherwise: Text = "") -> Gpu:
     """The accelerator with this name, whatever its case and punctuation; an Apple chip with the memory that is named,
     such as "m4-max-64gb", otherwise with the most that it is sold with. `otherwise`: what may stand in its place.
 
@@ -104,7 +104,7 @@ def find_gpu(text: object, otherwise: str = "") -> Gpu:
     if sized := find_sized(key, names):
         return resize(*sized)
     nearest = dict.fromkeys(names[name].name for name in find_nearest(key, names))
-    expected = f"a name from `paramcount docs gpus`{otherwise}"
+    expected = make_phrase("a name from `paramcount docs gpus`") + otherwise
     raise ParamcountError(f"= {describe_value(text)}", where="gpu", expected=expected, nearest=nearest)
 
 

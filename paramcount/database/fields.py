@@ -34,7 +34,7 @@ def select_fields(
     """
     chosen = [find_field(name.strip(), models) for name in (columns or "").split(",") if name.strip()]
     if columns is not None and not chosen:
-        raise ParamcountError(f"= {quote(columns)}", where="--columns", expected="names such as total,active")
+        raise ParamcountError(f"= {quote(columns)}", where="columns", expected="names such as total,active")
     key = find_field(sort.removeprefix("-"), models) if sort is not None else None
     fields = [*chosen, *([key] if key else []), *others]
     return FieldSelection(

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, locate_errors, make_extra_error, make_printable, quote
+from paramcount.errors import Argument, ParamcountError, locate_errors, make_extra_error, make_printable, quote
 from paramcount.formats.files import decode_text, expand_home, read_text
 from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.forms import FILE_NAMES, find_form
@@ -21,6 +21,7 @@ FILE_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")  # after which hugging
 FILE_NAME = re.compile(r'(W/)?"?[\w\-]*"?')
 LARGEST_FILE = 4 << 20  # bytes; 20 times the longest known config.json, which has one block per layer
 REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
+DOWNLOAD = Argument("download", "True")
 CONFIG_NAMES = ("config.json", *FILE_NAMES)  # that say nothing of the model
 MOST_LISTED, LONGEST_NAME = 4, 40  # files in a message, and characters of a name
 RESPONSE_TIMEOUT = 10  # seconds until the Hub has to respond
@@ -162,7 +163,7 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
     names = [make_printable(revision.name[:12]) for revision in revisions[:MOST_LISTED]]  # as git abbreviates them
     commits = ", ".join([*names, "…"] if len(revisions) > MOST_LISTED else names)
     if is_reference:
-        expected = f"one of {commits}" if revisions else "a revision with config.json; --download fetches it"
+        expected = f"one of {commits}" if revisions else "a revision with config.json; " + DOWNLOAD + " fetches it"
         raise ParamcountError(
             f"points to revision {quote(commit)}, whose config.json is not in the cache",
             where=make_printable(reference),
@@ -170,9 +171,10 @@ def find_snapshot(repository: Path, revision: str = "main") -> Path:
         )
     if revision != "main":
         problem = f"has no revision {make_printable(revision, 60)}"
-        raise ParamcountError(problem, where=place, expected="a cached revision; --download fetches others")
+        raise ParamcountError(problem, where=place, expected="a cached revision; " + DOWNLOAD + " fetches others")
     if not revisions:
-        raise ParamcountError("has no config.json", where=place, expected="a cached config.json; --download fetches it")
+        expected = "a cached config.json; " + DOWNLOAD + " fetches it"
+        raise ParamcountError("has no config.json", where=place, expected=expected)
     if len(revisions) > 1:
         problem = f"has {len(revisions):,} revisions, but none is main: {commits}"
         raise ParamcountError(problem, where=place, expected="the directory of one of them")
@@ -214,7 +216,7 @@ def download_config(repo: str, revision: str = "main") -> Path:
             RepositoryNotFoundError,
         )
     except ImportError:
-        raise make_extra_error("--download", "hub") from None
+        raise make_extra_error(DOWNLOAD, "hub") from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs every retry
     where = f"{repo} on the Hub"
     access = "a public repository, or a token in HF_TOKEN"

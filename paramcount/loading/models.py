@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeGuard
 
 import paramcount.zoo as zoo
 from paramcount.errors import (
+    Argument,
     ParamcountError,
     make_printable,
     make_strict_error,
@@ -120,7 +121,7 @@ def _load_url(url: str, request: LoadRequest) -> zoo.Model:
     if path is None and not request.download:
         raise ParamcountError(
             f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache",
-            expected=f"--download, or https://huggingface.co/{repo} for the main revision",
+            expected=Argument("download", "True") + f", or https://huggingface.co/{repo} for the main revision",
         )
     return load_path(_widen(path or locate.download_config(repo, revision)), request)
 
@@ -141,7 +142,8 @@ def _load_name(name: str, request: LoadRequest) -> zoo.Model:
             raise ParamcountError(
                 f"unknown model {quote(name)}",
                 expected="a name from `paramcount list` or a repository in the local Hugging Face cache; "
-                "--download fetches others",
+                + Argument("download", "True")
+                + " fetches others",
                 nearest=suggest_names(name),
             ) from None
         return load_path(_widen(path or locate.download_config(name)), request)

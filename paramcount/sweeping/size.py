@@ -11,7 +11,7 @@ from paramcount.costs.devices import FITS, MARGIN_DIVISOR, Device
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.counting.results import describe_result, render_notebook
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import Argument, ParamcountError, describe_value
 from paramcount.formats.weights.plain import DTYPES as PLAIN
 from paramcount.huggingface.validity import Validator
 from paramcount.sizes.values import to_json
@@ -269,7 +269,9 @@ def describe_budget(budget: ParameterBudget) -> tuple[str, ...]:
 def make_error(like: Model, budget: ParameterBudget, table: Sequence[Row]) -> ParamcountError:
     """The error if no configuration meets the budget."""
     if not table:
-        return ParamcountError("has no valid configuration by these rules", where=like.id, expected="other --vary")
+        return ParamcountError(
+            "has no valid configuration by these rules", where=like.id, expected="other sizes in " + Argument("vary")
+        )
     within = [row for row in table if is_within(budget, row)]
     has_counts = budget.total is not None or budget.active is not None
     share = f"within {100 * budget.within:.4g}% of the budget"
