@@ -906,10 +906,10 @@ def plot(
     True
     """
     from paramcount.drawing.bars import plot_rows
-    from paramcount.views.compare import make_rows
+    from paramcount.views.compare import make_named_rows
 
     selected = _select(models, estimates=estimates, **options)
-    return plot_rows(make_rows(selected), format=format, scale=scale)
+    return plot_rows(make_named_rows(selected), format=format, scale=scale)
 
 
 def report(models: Iterable[ModelLike], *, estimates: bool = False, **options: Unpack[LoadOptions]) -> str:

@@ -71,9 +71,9 @@ def test_only_errors_of_commands_name_options() -> None:
         if name.startswith("cli/"):
             continue
         for node in ast.walk(read_tree(path)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("ParamcountError", "make_extra_error"):
-                if options := set(find_options(node)):
-                    found.setdefault(name, set()).update(options)
+            is_error = isinstance(node, ast.Call) and ast.unparse(node.func) in ("ParamcountError", "make_extra_error")
+            if is_error and (options := set(find_options(node))):
+                found.setdefault(name, set()).update(options)
     for name in OF_COMMANDS:
         found.setdefault(name, set())
     assert {name: options - OF_COMMANDS.get(name, set()) for name, options in found.items()} == {

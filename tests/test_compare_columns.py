@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
+import paramcount as pc
 from tests.running import Runner
 
 MODELS = ("llama-3.1-8b", "qwen3-8b", "deepseek-v3", "gpt2-small")
@@ -60,3 +63,21 @@ def test_components_that_no_model_has_are_not_shown(run: Runner) -> None:
     out = run("compare", "llama-3.1-8b", "qwen3-8b", "--markdown").out
     assert "| experts |" not in out
     assert "| vision |" not in out
+
+
+def test_a_config_is_labelled_with_the_name_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Runner
+) -> None:
+    """Two folders of the same name are told apart by their paths."""
+    for name, layers in (("a/small", 2), ("a/large", 3), ("b/small", 4)):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": layers}))
+    monkeypatch.chdir(tmp_path / "a/small")
+
+    def list_ids(*names: str) -> list[str]:
+        return [line.partition(",")[0] for line in run("compare", *names, "--csv").out.splitlines()[1:]]
+
+    assert list_ids(".") == ["small"]
+    assert list_ids("./config.json", "../large", "gpt2-small") == ["small", "large", "gpt2-small"]
+    assert list_ids("../large", ".", "../../b/small") == ["large", "config.json", "../../b/small/config.json"]
+    assert pc.compare([Path("../large"), {"model_type": "gpt2"}])["id"].tolist() == ["large", "unnamed"]

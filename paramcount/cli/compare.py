@@ -47,7 +47,7 @@ def command(
 
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
-    from paramcount.views.compare import add_fields, build_comparison_table, list_shares, make_rows, sort_rows
+    from paramcount.views.compare import add_fields, build_comparison_table, list_shares, make_named_rows, sort_rows
     from paramcount.views.wording import Wording
 
     if scale and plot is None:
@@ -59,7 +59,7 @@ def command(
         plot_format = check_plot(plot)  # report a wrong extension before any file is read
     check_paper_options(request, units, caption, label)
     models = request.select(estimates=estimates)
-    rows = make_rows(models)
+    rows = make_named_rows(models)
     if columns is not None or sort is not None:
         from paramcount.database.fields import select_fields
 

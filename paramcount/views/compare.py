@@ -40,7 +40,7 @@ def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
     """One row per model with its counts, components and sizes; integers are Int64."""
     import pandas
 
-    rows = make_rows(models)
+    rows = make_named_rows(models)
     columns = list_columns(rows)
     frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
     try:
@@ -53,6 +53,13 @@ def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
 def make_rows(models: Iterable[Model]) -> list[Row]:
     """One row per model, with its `active_components` for plots; a third-party estimate has no counts."""
     return [_make_row(model) for model in models]
+
+
+def make_named_rows(models: Iterable[Model]) -> list[Row]:
+    """The same, in which the id of a config.json is the name of its directory, unless several have the same."""
+    models = list(models)
+    names = [model.name if model.reading.origin else model.id for model in models]
+    return [_make_row(model) | ({"id": name} if names.count(name) == 1 else {}) for model, name in zip(models, names)]
 
 
 def list_columns(rows: Sequence[Row]) -> tuple[str, ...]:
