@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
-import csv
 import gzip
 import hashlib
 import html
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from paramcount.errors import ParamcountError
+from paramcount.explore.maps import write_colour_rules
+from paramcount.explore.rows import Row, export_rows, list_rows, read_rows
+from paramcount.explore.start import build_start, choose_examples
 from paramcount.version import __version__
-from paramcount.zoo import CONFIGS, Model, list_ids, load_entry
+from paramcount.zoo import Model, list_ids, load_entry
 
 FOLDER = Path(__file__).parent
 ZOO = FOLDER / "zoo.json.gz"  # the data of the built-in models: `python -m tests.refresh_page` writes it
@@ -23,6 +26,11 @@ LARGEST_LEVEL = 9  # of compression
 STYLES = ("style.css", "article.css", "run.css")
 HARMLESS = str.maketrans("<>&", ",:.")  # data.js has the alphabet
 RECORDS = ("models", "structures", "parts", "drawings")  # the data of a page that are lists of records
+# The number of values in a line: the page parses a line when it needs one of them, and longer ones compress better
+BLOCKS = {
+    "models": 100, "structures": 300, "parts": 4000, "expressions": 10**6, "packings": 10**6, "drawings": 100,
+    "words": 10**6,
+}  # fmt: skip
 
 
 def build_page(models: Sequence[Model]) -> str:
@@ -34,8 +42,7 @@ def build_page(models: Sequence[Model]) -> str:
         raise ParamcountError("no models to explore", expected="at least one")
     from paramcount.explore.models import export_models
 
-    data = export_models(models)
-    return assemble([compress(data)], data["models"])
+    return assemble([compress(export_models(models))], list(list_rows(models)), models)
 
 
 def build_zoo_page() -> str:
@@ -43,39 +50,56 @@ def build_zoo_page() -> str:
 
     Raises: ParamcountError for an entry that cannot be read.
     """
-    built_in, rows = set(list_ids(own=False)), read_rows()
+    built_in = set(list_ids(own=False))
     own = [model for id in list_ids() if id not in built_in and not (model := load_entry(id)).estimate]
-    if not own:
-        return assemble([ZOO.read_bytes()], rows)
-    from paramcount.explore.models import export_models
+    data, rows = [ZOO.read_bytes()], [*read_rows(), *list_rows(own)]
+    if own:
+        from paramcount.explore.models import export_models
 
-    data = export_models(own)
-    return assemble([ZOO.read_bytes(), compress(data)], [*rows, *data["models"]])
+        data.append(compress(export_models(own)))
+    return assemble(data, rows, own)
 
 
-def assemble(data: Iterable[bytes], rows: Iterable[Mapping[str, Any]]) -> str:
+def assemble(data: Iterable[bytes], rows: Sequence[Row], models: Iterable[Model]) -> str:
     """The page with its data, style and program.
 
     Args:
         data: From `compress`; models share structures with others of the same data.
-        rows: Of the table without scripts.
+        rows: Of all models.
+        models: Those that are not built in, at least.
     """
     from paramcount.explore.tiny_models import export_tiny_models
 
-    script = (FOLDER / "page.js").read_text(encoding="utf-8")
-    scripts = [f'<script type="application/octet-stream">{encode(part)}</script>' for part in data]
-    scripts.append(f'<script type="application/x-tiny-models">{encode(export_tiny_models())}</script>')
+    loaded = {model.id: model for model in models}
+    first, others = choose_examples(rows)
+    examples = {id: loaded[id] if id in loaded else load_entry(id) for id in (first, *others)}
+    early, script = ((FOLDER / name).read_text(encoding="utf-8").strip() for name in ("early.js", "page.js"))
+    elements = [
+        ("rows", compress_lines([make_columns(export_rows(rows))])),
+        *(("data", part) for part in data),
+        ("tiny-models", export_tiny_models()),
+    ]
     return fill_template(
         (FOLDER / "page.html").read_text(encoding="utf-8"),
         {
-            "style": "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES),
+            "style": "\n".join([write_colour_rules(), *((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)]),
+            "early": early,
+            "early_hash": hash_script(f"\n{early}\n"),
             "script": script,
             "script_hash": hash_script(f"\n{script}\n"),
             "version": __version__,
-            "data": "\n".join(scripts),
+            "start": build_start(rows, examples),
+            "data": "\n".join(
+                f'<script type="application/octet-stream" class="{kind}">{encode(part)}</script>'
+                for kind, part in elements
+            ),
             "table": build_table(rows),
         },
     )
+
+
+def read_style(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def fill_template(template: str, values: dict[str, str]) -> str:
@@ -94,27 +118,37 @@ def hash_script(script: str) -> str:
 
 
 def compress(data: dict[str, Any]) -> bytes:
-    """The data of a page as compressed JSON."""
-    text = json.dumps(store_as_columns(data), ensure_ascii=False, separators=(",", ":"))
+    """The data of a page as compressed lines of JSON: the fields, then blocks of what there are many of. blocks.js reads
+    them."""
+    blocks = [[name, size, len(data[name])] for name, size in BLOCKS.items()]
+    fields = {name: value for name, value in data.items() if name not in BLOCKS}
+    first = fields | {"ids": [model["id"] for model in data["models"]], "blocks": blocks}
+    lines = (
+        make_columns(values) if name in RECORDS else values
+        for name, size, length in blocks
+        for values in (data[name][start : start + size] for start in range(0, length, size))
+    )
+    return compress_lines([first, *lines])
+
+
+def compress_lines(lines: Iterable[Any]) -> bytes:
+    text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
     return gzip.compress(text.encode(), LARGEST_LEVEL, mtime=0)
 
 
-def expand(data: bytes) -> dict[str, Any]:
+def expand(compressed: bytes) -> dict[str, Any]:
     """The data that `compress` was given."""
-    stored: dict[str, Any] = json.loads(gzip.decompress(data))
-    return stored | {name: list_records(**stored[name]) for name in RECORDS}
+    data, *lines = map(json.loads, gzip.decompress(compressed).splitlines())
+    del data["ids"]
+    for name, size, length in data.pop("blocks"):
+        read, lines = lines[: ceil(length / size)], lines[ceil(length / size) :]
+        data[name] = [value for line in read for value in (list_records(**line) if name in RECORDS else line)]
+    return data
 
 
 def encode(data: bytes) -> str:
     """Bytes as text without a character that HTML could read: base85 with other characters for < > &."""
     return base64.b85encode(data).decode().translate(HARMLESS)
-
-
-def read_rows() -> list[dict[str, Any]]:
-    """The built-in models in the table of the zoo, without third-party estimates."""
-    with (CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["estimate"] == "false"]
-    return [row | {name: int(row[name]) for name in ("total", "active")} for row in rows]
 
 
 def build_table(models: Iterable[Mapping[str, Any]]) -> str:
@@ -132,11 +166,6 @@ def format_cell(value: object) -> str:
 
 
 # JSON has each key once, and values of one key, which are alike, compress better side by side.
-
-
-def store_as_columns(data: dict[str, Any]) -> dict[str, Any]:
-    """The data of a page with its records as columns. data.js reads them."""
-    return data | {name: make_columns(data[name]) for name in RECORDS}
 
 
 def make_columns(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -6,16 +6,16 @@ import { describeDifference, findNearestValid, listChanges, readVariant } from "
 import { readChoice } from "./choices.js";
 import { formatCommand, formatConfig, formatYaml } from "./copies.js";
 import { count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops, nameValues } from "./count.js";
-import { countPublished } from "./data.js";
+import { copyText } from "./clipboard.js";
+import { chooseModel, countPublished } from "./data.js";
 import { CHOICES, Fitting } from "./fit.jsx";
 import { countWeights } from "./memory.js";
 import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
 import { formatFragment } from "./state.js";
-import { copyText } from "./table.js";
 
 export function Change({ data, state, go }) {
-  const model = data.byId.get(state.ids[0]) ?? data.byId.get("gpt2-small") ?? data.models[0];
+  const model = chooseModel(data, state);
   const { options } = state;
   const { variant, values } = readVariant(model, options);
   const { structure } = variant;

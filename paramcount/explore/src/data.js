@@ -1,104 +1,106 @@
-// The data of the page: compressed JSON in a script element.
+// The data of the page: the rows of all models at once, and the structure of a model when it is first asked for.
 
 import { evaluate } from "./arithmetic.js";
+import { readElement, readLines, readRecords } from "./blocks.js";
 import { count } from "./count.js";
 
-// Of base85 as Python has it, with , : . in place of < > &, which HTML could read.
-const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%.()*+-;,=:?@^_`{|}~";
-const DIGITS = new Uint8Array(128);
-[...ALPHABET].forEach((character, digit) => (DIGITS[character.charCodeAt(0)] = digit));
+const COUNTS = ["total", "reference_total", "active", "embedding", "experts", "mlp", "kv_per_token"];
 
-/** The bytes of a text in base85: four for five characters, one fewer than the characters of a last, shorter group. */
-export function decodeBase85(text) {
-  const missing = (5 - (text.length % 5)) % 5;
-  const padded = text + "~".repeat(missing);
-  const bytes = new Uint8Array((padded.length / 5) * 4);
-  for (let i = 0, at = 0; i < padded.length; i += 5) {
-    let number = 0;
-    for (let j = i; j < i + 5; j++) number = number * 85 + DIGITS[padded.charCodeAt(j)];
-    bytes[at++] = number >>> 24;
-    bytes[at++] = number >>> 16;
-    bytes[at++] = number >>> 8;
-    bytes[at++] = number;
-  }
-  return bytes.subarray(0, bytes.length - missing);
+/** The rows of the table of models, the most famous first. */
+export async function readRows(element) {
+  const rows = readRecords(JSON.parse(new TextDecoder().decode(await readElement(element))));
+  return rows.map(({ context_length, ...row }) => ({
+    ...row,
+    context: context_length,
+    ...Object.fromEntries(COUNTS.map((name) => [name, evaluate(row[name], {})])),
+  }));
 }
 
-/** The data of the page, which stand in one element or several: models share structures with those of the same one. */
-export async function readData(elements) {
-  return merge((await Promise.all([...elements].map(readElement))).map(prepare));
-}
-
-async function readElement(element) {
-  const bytes = decodeBase85(element.textContent.trim());
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return readRecords(await new Response(stream).json());
-}
-
-/** Prepared data with the models of all, and the models by their names. */
-export function merge(all) {
-  const models = all.flatMap((data) => data.models);
-  const byId = new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])));
+/** The models by their ids and aliases; an alias does not hide an id. */
+export function nameModels(models) {
+  const byId = new Map(models.flatMap((model) => model.aliases.map((name) => [name, model])));
   models.forEach((model) => byId.set(model.id, model));
-  const lessons = Object.assign({}, ...all.map((data) => data.lessons));
-  return { ...all[0], models, byId, lessons };
+  return byId;
 }
 
-/** The data with records in place of columns: {order: the kind of each record, kinds: the keys and columns of each}. */
-export function readRecords(data) {
-  const isStored = (value) => Array.isArray(value?.order);
-  const read = ({ order, kinds }) => {
-    const next = kinds.map(() => 0);
-    return order.map((kind) => {
-      const { keys, columns } = kinds[kind];
-      const at = next[kind]++;
-      return Object.fromEntries(keys.map((key, i) => [key, columns[i][at]]));
-    });
-  };
-  return Object.fromEntries(Object.entries(data).map(([name, value]) => [name, isStored(value) ? read(value) : value]));
+/** The data of all elements, which share structures within each: {models, byId} with everything about a model. */
+export async function readData(elements, rows) {
+  return merge((await Promise.all([...elements].map(readElement))).map(readLines), rows);
 }
 
-/** Values as BigInt, and structures and packings in their place. */
-export function prepare(data) {
-  for (const part of data.parts) {
-    if (part.packings) part.packings = part.packings.map((i) => data.packings[i]);
-    if (part.shared) part.shared[1] = data.packings[part.shared[1]]; // ["apply", function, …]
-  }
-  for (const structure of data.structures) {
-    structure.tensors = structure.tensors.map((i) => data.parts[i]);
-    for (const name of ["counts", "caches", "sharing"]) structure[name] = find(structure[name], data.expressions);
-    structure.checks = structure.checks.map((i) => data.expressions[i]);
-    if (structure.flow) {
-      structure.flow.steps = structure.flow.steps.map((i) => data.parts[i]);
-      structure.flow.flops = find(structure.flow.flops, data.expressions);
+export function merge(all, rows) {
+  const places = new Map(all.flatMap((data) => data.ids.map((id, i) => [id, [data, i]])));
+  const models = rows.filter(({ id }) => places.has(id));
+  const byId = nameModels(models);
+  const complete = (model) => {
+    if (model && !model.structure) {
+      const [data, i] = places.get(model.id);
+      Object.assign(model, prepareModel(data.models.get(i), data));
     }
-  }
-  data.models = data.models.map((model) => prepareModel(model, data));
-  return data;
+    return model;
+  };
+  const { components } = all[0];
+  const colors = Object.fromEntries(components.map((name) => [name, `var(--c-${name})`]));
+  const lessons = Object.assign({}, ...all.map((data) => data.lessons));
+  return { ...all[0], colors, lessons, models, byId: { get: (id) => complete(byId.get(id)), has: (id) => byId.has(id) } };
 }
 
-/** The expressions at some positions, which may be in a table. */
-function find(positions, expressions) {
-  if (typeof positions === "number") return expressions[positions];
-  return positions && Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, find(at, expressions)]));
-}
-
-function prepareModel(model, { structures, drawings, words }) {
+/** Values as BigInt, and structures in their place. */
+function prepareModel(model, data) {
   const variants = [
     { label: "as published", changes: {}, structure: model.structure, values: model.values },
     ...model.variants,
-  ].map((variant) => ({ ...variant, structure: structures[variant.structure], values: variant.values.map(BigInt) }));
-  return {
+  ].map((variant) => ({ ...variant, structure: prepareStructure(data, variant.structure), values: variant.values.map(BigInt) }));
+  const prepared = {
     ...model,
     variants,
     structure: variants[0].structure,
     values: variants[0].values,
-    drawing: model.drawing === null ? null : { ...drawings[model.drawing], words },
     total: evaluate(model.total, {}),
     reference_total: evaluate(model.reference_total, {}),
     active: evaluate(model.active, {}),
   };
+  return Object.defineProperty(prepared, "drawing", { value: model.drawing === null ? null : prepareDrawing(data, model.drawing), enumerable: true });
 }
+
+/** A structure with its parts and expressions, once for all models that share it. */
+function prepareStructure(data, position) {
+  data.prepared ??= new Map();
+  if (!data.prepared.has(position)) {
+    const structure = { ...data.structures.get(position) };
+    structure.tensors = structure.tensors.map((i) => preparePart(data, i));
+    for (const name of ["counts", "caches", "sharing"]) structure[name] = find(structure[name], data.expressions);
+    structure.checks = structure.checks.map((i) => data.expressions.get(i));
+    if (structure.flow) {
+      structure.flow = {
+        ...structure.flow,
+        steps: structure.flow.steps.map((i) => preparePart(data, i)),
+        flops: find(structure.flow.flops, data.expressions),
+      };
+    }
+    data.prepared.set(position, structure);
+  }
+  return data.prepared.get(position);
+}
+
+/** A tensor or a step with the packings of its bytes. */
+function preparePart(data, position) {
+  const part = data.parts.get(position);
+  const packings = part.packings?.map((i) => data.packings.get(i));
+  const shared = part.shared && [part.shared[0], data.packings.get(part.shared[1]), ...part.shared.slice(2)]; // ["apply", function, …]
+  return { ...part, ...(packings && { packings }), ...(shared && { shared }) };
+}
+
+const prepareDrawing = (data, position) => ({ ...data.drawings.get(position), words: (data.allWords ??= data.words.list()) });
+
+/** The expressions at some positions, which may be in a table. */
+function find(positions, expressions) {
+  if (typeof positions === "number") return expressions.get(positions);
+  return positions && Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, find(at, expressions)]));
+}
+
+/** The model that an address names, or else the best known one. */
+export const chooseModel = (data, { ids }) => data.byId.get(ids[0]) ?? data.byId.get(data.models[0].id);
 
 /** The counts of a model at its published sizes, computed when they are first needed. */
 export function countPublished(model) {

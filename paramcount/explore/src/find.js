@@ -15,18 +15,15 @@ function rank(model, query, words) {
   return words.every((word) => all.some((name) => name.includes(word))) ? 3 : Infinity;
 }
 
-/** The models that match a query, the best first; among equals the famous, then the newest, then the shortest name. */
+/** The models that match a query, the best first; among equals in their order, which begins with the famous ones. */
 export function findModels(models, query, limit = 8) {
   const simple = simplify(query);
   if (!simple) return [];
   const words = query.split(/[\s/_-]+/).map(simplify).filter(Boolean);
-  const order = (a, b) =>
-    a.rank - b.rank || (b.model.fame ?? 0) - (a.model.fame ?? 0) ||
-    (b.model.released ?? "").localeCompare(a.model.released ?? "") || a.model.id.length - b.model.id.length;
   return models
     .map((model) => ({ model, rank: rank(model, simple, words) }))
     .filter((found) => found.rank < Infinity)
-    .sort(order)
+    .sort((a, b) => a.rank - b.rank)
     .slice(0, limit)
     .map(({ model }) => model);
 }

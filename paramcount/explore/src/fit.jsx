@@ -9,13 +9,14 @@ import { formatBytes, formatCount } from "./format.js";
 import { FITS, findFewest, findLongest, findMostUsers, measure } from "./memory.js";
 import { ModelPicker } from "./picker.jsx";
 import { formatFragment } from "./state.js";
-import { copyText } from "./table.js";
+import { copyText } from "./clipboard.js";
+import { chooseModel } from "./data.js";
 
 const USUAL_MODEL = "llama-3.1-8b";
 
 export function Fit({ data, state, go }) {
   const { options } = state;
-  const model = data.byId.get(state.ids[0]) ?? data.byId.get(USUAL_MODEL) ?? data.models[0];
+  const model = data.byId.get(state.ids[0] ?? USUAL_MODEL) ?? chooseModel(data, state);
   const { variant, values } = readVariant(model, options);
   const changed = listChanges(variant, values);
   const errors = findErrors(variant.structure, values);

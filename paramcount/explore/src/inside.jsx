@@ -2,6 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { listTensors } from "./count.js";
+import { chooseModel } from "./data.js";
 import { Flow } from "./flow.jsx";
 import { formatCount } from "./format.js";
 import { ParameterMap } from "./map.jsx";
@@ -11,7 +12,7 @@ import { findNode, groupTensors } from "./tree.js";
 const CONTEXT = 4096;
 
 export function Inside({ data, state, go }) {
-  const model = data.byId.get(state.ids[0]) ?? data.byId.get("gpt2-small") ?? data.models[0];
+  const model = chooseModel(data, state);
   const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name, data), [model]);
   const path = (state.options.at ?? "").split("/").filter(Boolean);
   const { node, trail } = findNode(tree, path);

@@ -4,27 +4,32 @@ import { render } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { Browse } from "./browse.jsx";
 import { Change } from "./change.jsx";
+import { connectCopies } from "./clipboard.js";
 import { Compare } from "./compare.jsx";
 import * as choices from "./choices.js";
 import * as copies from "./copies.js";
 import * as counting from "./count.js";
 import * as memory from "./memory.js";
-import { readData } from "./data.js";
+import { nameModels, readData, readRows } from "./data.js";
 import { Fit } from "./fit.jsx";
 import { Inside } from "./inside.jsx";
 import { Model } from "./model.jsx";
 import { NotFound } from "./notfound.jsx";
 import { Run } from "./run.jsx";
-import { Start } from "./start.jsx";
+import { Search } from "./search.jsx";
 import { VIEWS, findUnknown, formatFragment, nameState, parseFragment } from "./state.js";
+import { connectTheme } from "./theme.js";
 
-const PAGES = {
-  start: Start, model: Model, browse: Browse, compare: Compare, fit: Fit, change: Change, inside: Inside, run: Run,
-};
+const PAGES = { model: Model, browse: Browse, compare: Compare, fit: Fit, change: Change, inside: Inside, run: Run };
+const links = [...document.querySelectorAll("header nav a")];
+const names = Object.fromEntries(links.map((link) => [parseFragment(link.hash).view, link.textContent]));
 
-function App({ data }) {
+/** `light`: the rows of all models; `loading`: a promise of the rest, which takes longer to read. */
+function App({ light, loading }) {
   const [state, setState] = useState(() => parseFragment(location.hash));
+  const [data, setData] = useState(light);
   useEffect(() => {
+    loading.then(setData);
     const follow = () => setState(parseFragment(location.hash));
     follow(); // the address may have changed since the first rendering
     addEventListener("hashchange", follow);
@@ -37,40 +42,50 @@ function App({ data }) {
       return after;
     });
   }, []);
-  const unknown = findUnknown(state, data.byId);
-  const Page = unknown ? NotFound : PAGES[state.view];
-  useEffect(() => {
-    document.title = unknown ? "Not found · paramcount" : nameState(state, data.byId);
-  }, [state]);
-  const models = state.ids.filter((id) => data.byId.has(id));
-  return (
-    <>
-      <header>
-        <a class="brand" href="#start">paramcount</a>
-        <nav aria-label="Views">
-          {Object.entries(VIEWS).map(([view, { name, hasModels }]) => (
-            <a
-              key={view}
-              href={formatFragment({ view, ids: hasModels ? models : [] })}
-              aria-current={view === state.view ? "page" : undefined}
-            >
-              {name}
-            </a>
-          ))}
-        </nav>
-      </header>
-      <main data-view={unknown ? "missing" : state.view}>
-        <Page key={state.view} data={data} state={state} go={go} unknown={unknown} />
-      </main>
-      <footer>
-        {document.querySelector("meta[name=generator]").content}. Exact counts of {data.models.length.toLocaleString("en")} models, matching the reference
-        implementation.
-      </footer>
-    </>
-  );
+  const unknown = findUnknown(state, light.byId);
+  const view = unknown ? "missing" : state.view;
+  useEffect(() => showState(state, view, light.byId), [state]);
+  const Page = unknown ? NotFound : PAGES[view];
+  const isReady = data !== light || view === "missing" || !VIEWS[view].hasModels;
+  if (view === "start") return null; // it is part of the page
+  return isReady ? <Page key={view} data={data} state={state} go={go} unknown={unknown} names={names} /> : <p role="status">Reading the models …</p>;
 }
 
-readData(document.querySelectorAll("script[type='application/octet-stream']")).then((data) => {
-  window.paramcount = { data, ...counting, ...copies, ...memory, ...choices }; // for the console
-  render(<App data={data} />, document.getElementById("app"));
-});
+/** Everything outside of the view that follows the address. */
+function showState(state, view, byId) {
+  document.documentElement.dataset.start = view === "start";
+  document.querySelector("main").dataset.view = view;
+  document.title = view === "missing" ? "Not found · paramcount" : nameState(state, byId, names);
+  const models = state.ids.filter((id) => byId.has(id));
+  for (const link of links) {
+    const target = parseFragment(link.hash).view;
+    link.href = formatFragment({ view: target, ids: VIEWS[target].hasModels ? models : [] });
+    if (target === view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+/** Once the browser has painted what there is. */
+const afterPaint = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+
+async function run() {
+  connectTheme(document.getElementById("theme"));
+  connectCopies((text) => (document.getElementById("told").textContent = text));
+  const typed = document.querySelector("#search input").value; // before the program ran
+  const models = await readRows(document.querySelector("script.rows"));
+  const light = { models, byId: nameModels(models) };
+  const loading = afterPaint()
+    .then(() => readData(document.querySelectorAll("script.data"), models))
+    .then((data) => {
+      window.paramcount = { data, ...counting, ...copies, ...memory, ...choices }; // for the console
+      return data;
+    });
+  const search = document.getElementById("search");
+  const hadFocus = search.contains(document.activeElement);
+  search.replaceChildren();
+  render(<Search data={light} initial={typed} />, search);
+  if (hadFocus) search.querySelector("input").focus();
+  render(<App light={light} loading={loading} />, document.getElementById("app"));
+}
+
+run();

@@ -1,26 +1,57 @@
-// One model: how large it is and why, with its article and the map of its parameters.
+// One model: its article, which Python wrote, with the map of its parameters and links to the views that play with it.
 
-import { useMemo } from "preact/hooks";
-import { Bar } from "./bar.jsx";
-import { countPublished } from "./data.js";
+import { render } from "preact";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { copyText } from "./clipboard.js";
 import { listTensors } from "./count.js";
-import { formatCount, formatShort } from "./format.js";
+import { chooseModel } from "./data.js";
 import { ParameterMap } from "./map.jsx";
 import { formatFragment } from "./state.js";
 import { groupTensors } from "./tree.js";
 
-export function Model({ data, state }) {
-  const model = data.byId.get(state.ids[0]) ?? data.models[0];
-  const counted = countPublished(model);
-  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name, data), [model]);
-  const open = (keys) => (location.hash = formatFragment({ view: "inside", ids: [model.id], options: { at: keys.join("/") } }));
+export function Model({ data, state, names }) {
+  const model = chooseModel(data, state);
   return (
     <>
-      <h1>{model.name}</h1>
-      <p class="answer"><b>{formatCount(counted.total)}</b> parameters ({formatShort(counted.total)})</p>
-      <Bar data={data} counted={counted} />
-      <ParameterMap data={data} node={tree} total={tree.parameters} open={open} />
-      {model.article && <article dangerouslySetInnerHTML={{ __html: model.article }} />}
+      <Actions model={model} names={names} />
+      <Article key={model.id} data={data} model={model} />
     </>
   );
+}
+
+function Actions({ model, names }) {
+  const [message, setMessage] = useState("");
+  const copy = () => {
+    const link = new URL(formatFragment({ view: "model", ids: [model.id] }), location.href).href;
+    copyText(link).then((done) => setMessage(done ? "Copied the link" : "The browser did not allow copying"));
+  };
+  return (
+    <div class="actions">
+      {["fit", "change", "inside", "compare"].map((view) => (
+        <a class="button" key={view} href={formatFragment({ view, ids: [model.id] })}>{names[view]}</a>
+      ))}
+      <button type="button" onClick={copy}>Copy link</button>
+      <span role="status">{message}</span>
+    </div>
+  );
+}
+
+/** The article with the map before its first section. */
+function Article({ data, model }) {
+  const box = useRef(null);
+  useLayoutEffect(() => {
+    const place = document.createElement("div");
+    const first = box.current.querySelector("section");
+    if (first) first.before(place);
+    else box.current.append(place);
+    render(<WholeMap data={data} model={model} />, place);
+    return () => render(null, place);
+  }, []);
+  return <div ref={box} dangerouslySetInnerHTML={{ __html: model.article }} />;
+}
+
+function WholeMap({ data, model }) {
+  const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name, data), [model]);
+  const open = (keys) => (location.hash = formatFragment({ view: "inside", ids: [model.id], options: { at: keys.join("/") } }));
+  return <ParameterMap data={data} node={tree} total={tree.parameters} open={open} />;
 }

@@ -13,7 +13,7 @@ let reading; // the tiny models, read once
 export function Run({ state, go }) {
   const [tiny, setTiny] = useState(null);
   useEffect(() => {
-    const element = document.querySelector("script[type='application/x-tiny-models']");
+    const element = document.querySelector("script.tiny-models");
     reading ??= element && readTinyModels(element);
     reading?.then(setTiny);
   }, []);

@@ -1,15 +1,15 @@
 // The state of the page in the fragment of its address: "#model/qwen3-8b", "#compare/a,b", "#change/gpt2-small?d_model=1024".
 
-/** The names of the views in the navigation, and whether the ids in their address are models. */
+/** The views, and whether the ids in their address are models. */
 export const VIEWS = {
-  start: { name: "Start", hasModels: false },
-  model: { name: "Model", hasModels: true },
-  browse: { name: "All models", hasModels: false },
-  compare: { name: "Compare", hasModels: true },
-  fit: { name: "Does it fit?", hasModels: true },
-  change: { name: "Change sizes", hasModels: true },
-  inside: { name: "See inside", hasModels: true },
-  run: { name: "Watch one run", hasModels: false },
+  start: { hasModels: false },
+  model: { hasModels: true },
+  browse: { hasModels: false },
+  compare: { hasModels: true },
+  fit: { hasModels: true },
+  change: { hasModels: true },
+  inside: { hasModels: true },
+  run: { hasModels: false },
 };
 
 /** {view, ids, options} of a fragment; the view of an empty one is "start", of an unknown one what the address says. */
@@ -41,12 +41,10 @@ export function findUnknown({ view, ids }, byId) {
   return id === undefined ? null : { id };
 }
 
-/** The title of the window. */
-export function nameState({ view, ids }, byId) {
-  const name = Object.hasOwn(VIEWS, view) ? VIEWS[view].name : "Not found";
-  const models = ids.map((id) => byId.get(id)?.name).filter(Boolean).join(", ");
-  const words = view === "start" ? [] : view === "model" ? [models] : VIEWS[view]?.hasModels ? [name, models] : [name];
-  return [...words.filter(Boolean), "paramcount"].join(" · ");
+/** The title of the window. `names`: of the views in the navigation. */
+export function nameState({ view, ids }, byId, names) {
+  const models = VIEWS[view].hasModels ? ids.map((id) => byId.get(id).name).join(", ") : "";
+  return [names[view], models, "paramcount"].filter(Boolean).join(" · ");
 }
 
 const encode = (text) => encodeURIComponent(text).replace(/%20/g, "+").replace(/%2F/g, "/");

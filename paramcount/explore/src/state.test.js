@@ -29,7 +29,7 @@ test("an unknown view and an unknown model are told apart from what the page has
 });
 
 test("the title of the window names the view and its models", () => {
-  const title = (fragment) => nameState(parseFragment(fragment), BY_ID);
+  const title = (fragment) => nameState(parseFragment(fragment), BY_ID, { fit: "Does it fit?", browse: "All models" });
   assert.equal(title(""), "paramcount");
   assert.equal(title("#model/gpt2"), "GPT-2 · paramcount");
   assert.equal(title("#fit/gpt2"), "Does it fit? · GPT-2 · paramcount");

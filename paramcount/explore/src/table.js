@@ -1,39 +1,40 @@
 // The columns of the table of models, its filters and its copies in other formats.
 
-import { countCache } from "./count.js";
-import { countPublished } from "./data.js";
-import { formatCount } from "./format.js";
+import { formatBytes, formatCount, formatShort } from "./format.js";
 
 const text = (name) => ({ numeric: false, value: (model) => model[name] ?? "", format: (model) => model[name] ?? "" });
-const number = (find) => ({
+/** A column of numbers: exact in copies, and short on the page. */
+const number = (name, shorten = formatShort) => ({
   numeric: true,
-  value: find,
-  format: (model, data) => {
-    const n = find(model, data);
-    return n === null || n === undefined ? "" : formatCount(BigInt(n));
-  },
+  value: (model) => model[name] ?? null,
+  format: (model) => ((model[name] ?? null) === null ? "" : formatCount(model[name])),
+  shorten: (model) => ((model[name] ?? null) === null ? "" : shorten(model[name])),
 });
-const component = (name) => number((model, data) => countPublished(model).components[name]);
 
 export const COLUMNS = {
   name: { heading: "Model", ...text("name") },
-  id: { heading: "Id", ...text("id") },
-  total: { heading: "Total", ...number((model) => model.total) },
-  reference: { heading: "Reference total", ...number((model) => model.reference_total) },
-  active: { heading: "Active", ...number((model) => model.active) },
+  total: { heading: "Total", ...number("total") },
+  active: { heading: "Active", ...number("active") },
+  context: { heading: "Context", ...number("context", formatTokens) },
   released: { heading: "Released", ...text("released") },
   family: { heading: "Family", ...text("family") },
-  architecture: { heading: "Architecture", ...text("architecture") },
   publisher: { heading: "Publisher", ...text("publisher") },
-  context: { heading: "Context", ...number((model) => model.context) },
-  embedding: { heading: "Embedding", ...component("embedding") },
-  experts: { heading: "Experts", ...component("experts") },
-  mlp: { heading: "MLP", ...component("mlp") },
-  cache: {
-    heading: "KV cache per token (bytes)",
-    ...number((model) => countCache(model.structure, model.values, 1n)?.perToken),
-  },
+  architecture: { heading: "Architecture", ...text("architecture") },
+  id: { heading: "Id", ...text("id") },
+  reference: { heading: "Reference total", ...number("reference_total") },
+  embedding: { heading: "Embedding", ...number("embedding") },
+  experts: { heading: "Experts", ...number("experts") },
+  mlp: { heading: "MLP", ...number("mlp") },
+  cache: { heading: "KV cache per token (bytes)", ...number("kv_per_token", (n) => formatBytes(BigInt(n))) },
 };
+
+/** 131072 as "128k", 1048576 as "1M", as people say it; other lengths with all digits. */
+export function formatTokens(n) {
+  for (const [unit, letter] of [[1048576, "M"], [1000000, "M"], [1024, "k"], [1000, "k"]]) {
+    if (n >= unit && n % unit === 0) return `${n / unit}${letter}`;
+  }
+  return formatCount(n);
+}
 
 const UNITS = { k: 10n ** 3n, m: 10n ** 6n, b: 10n ** 9n, t: 10n ** 12n };
 
@@ -64,25 +65,27 @@ export function filterModels(models, { q = "", family = "", architecture = "", f
   });
 }
 
+const COLLATOR = new Intl.Collator("en", { numeric: true });
+
 /** The models by a column, "-" in front for descending; models without a value are last. */
-export function sortModels(models, sort, data) {
+export function sortModels(models, sort) {
   const column = COLUMNS[sort.replace(/^-/, "")];
   if (!column) return models;
   const sign = sort.startsWith("-") ? -1 : 1;
   const isMissing = (value) => value === "" || value === null || value === undefined;
   return models
-    .map((model) => [column.value(model, data), model])
+    .map((model) => [column.value(model), model])
     .sort(([a], [b]) => {
       if (isMissing(a) || isMissing(b)) return isMissing(a) - isMissing(b);
-      if (typeof a === "string") return sign * a.localeCompare(b, "en", { numeric: true });
+      if (typeof a === "string") return sign * COLLATOR.compare(a, b);
       return a < b ? -sign : a > b ? sign : 0;
     })
     .map(([, model]) => model);
 }
 
-const cells = (models, names, data) => [
+const cells = (models, names) => [
   names.map((name) => COLUMNS[name].heading),
-  ...models.map((model) => names.map((name) => COLUMNS[name].format(model, data))),
+  ...models.map((model) => names.map((name) => COLUMNS[name].format(model))),
 ];
 
 const FORMATS = {
@@ -114,20 +117,4 @@ function quoteCell(cell) {
 const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
 const escapeLatex = (cell) => cell.replace(/[\\~^&%$#_{}]/g, (character) => LATEX[character] ?? `\\${character}`);
 
-export const formatTable = (models, names, format, data) => FORMATS[format](cells(models, names, data), names) + "\n";
-
-/** Whether the browser took the text to its clipboard. */
-export async function copyText(content) {
-  try {
-    await navigator.clipboard.writeText(content);
-    return true;
-  } catch {
-    const area = document.createElement("textarea");
-    area.value = content;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    return done;
-  }
-}
+export const formatTable = (models, names, format) => FORMATS[format](cells(models, names), names) + "\n";

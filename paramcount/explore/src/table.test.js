@@ -23,7 +23,7 @@ test("all words of a search and all filters must match", () => {
 });
 
 test("numbers sort as numbers, names in natural order, missing values last", () => {
-  const ids = (sort) => sortModels(MODELS, sort, {}).map(({ id }) => id);
+  const ids = (sort) => sortModels(MODELS, sort).map(({ id }) => id);
   assert.deepEqual(ids("-total").slice(0, 2), ["=HYPERLINK|1", "Big 10"]);
   assert.deepEqual(ids("name").slice(-3), ["Big 9", "Big 10", "small"]);
   assert.equal(ids("-released")[0], "=HYPERLINK|1");
@@ -31,8 +31,8 @@ test("numbers sort as numbers, names in natural order, missing values last", () 
 });
 
 test("copies are inert and exact", () => {
-  const csv = formatTable(MODELS.slice(1, 2), ["id", "total"], "CSV", {});
+  const csv = formatTable(MODELS.slice(1, 2), ["id", "total"], "CSV");
   assert.equal(csv, "Id,Total\r\n'=HYPERLINK|1,1152921504606846976\n");
-  assert.match(formatTable(MODELS.slice(1, 2), ["id", "total"], "Markdown", {}), /\| =HYPERLINK\\\|1 \| 1,152,921,504,606,846,976 \|/);
-  assert.match(formatTable([model("a_b", 1n)], ["id"], "LaTeX", {}), /a\\_b \\\\/);
+  assert.match(formatTable(MODELS.slice(1, 2), ["id", "total"], "Markdown"), /\| =HYPERLINK\\\|1 \| 1,152,921,504,606,846,976 \|/);
+  assert.match(formatTable([model("a_b", 1n)], ["id"], "LaTeX"), /a\\_b \\\\/);
 });

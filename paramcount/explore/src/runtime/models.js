@@ -1,6 +1,6 @@
 // The tiny models of the page: read from its data, asked to continue a text.
 
-import { decodeBase85 } from "../data.js";
+import { decodeBase85 } from "../blocks.js";
 import { Evaluation } from "./evaluate.js";
 import { readSafetensors } from "./tensors.js";
 

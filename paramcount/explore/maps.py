@@ -1,0 +1,89 @@
+"""Small maps of a model's parameters as HTML: a rectangle per component of each kind of layers, areas to scale."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paramcount.counting import Count
+from paramcount.counting.tree import TensorGroup, group_tensors
+from paramcount.drawing.colours import COLOURS
+from paramcount.drawing.map_svg import trace_first_cells, trace_grid
+from paramcount.drawing.treemap import Area, divide_area, squarify
+from paramcount.output.numbers import format_count, format_share
+
+WIDTH = 400.0
+SMALLEST_CELL = 2.0  # pixels
+SMALLEST_SHARE = 0.04  # of a rectangle with a label
+# Colours that are too dark on a dark ground
+ON_DARK = {"norm": "#c4c4c4", "lm_head": "#6f8be0", "mixer": "#b45fb8", "projector": "#b84a85"}
+LABELS = {
+    "embedding": "Token embedding", "other_embedding": "Other embeddings", "position": "Position embedding",
+    "qkv": "Attention: queries, keys, values", "output_projection": "Attention: output",
+    "mlp": "Feed-forward (MLP)", "router": "Router", "experts": "Experts", "shared_experts": "Shared experts",
+    "mixer": "Sequence mixer", "norm": "Norms", "lm_head": "LM head", "other": "Other", "vision": "Vision encoder",
+    "audio": "Audio encoder", "projector": "Projector",
+}  # fmt: skip
+
+
+class Block(NamedTuple):
+    """The tensors of one component in all layers of a kind."""
+
+    component: str
+    parameters: int
+    cells: int  # layers, or the experts of one layer
+    active: int  # cells that one token uses
+    layers: int
+
+
+def list_blocks(group: TensorGroup, layers: int = 1) -> Iterator[Block]:
+    """The components below a group."""
+    if group.kind == "component":
+        experts = next((child for child in group.children if child.kind == "experts"), None)
+        cells, active = (experts.count, experts.active) if experts else (layers, layers)
+        yield Block(group.component, group.parameters, cells, active, layers)
+        return
+    for child in group.children:
+        yield from list_blocks(child, child.count if group.kind != "layers" and child.kind == "layers" else layers)
+
+
+def draw_small_map(count: Count, name: str, height: float, *, has_labels: bool = False) -> str:
+    """The map of a model's parameters. Labels are HTML beside the SVG, so that they do not shrink with it."""
+    blocks = sorted(list_blocks(group_tensors(count)), key=lambda block: -block.parameters)
+    blocks = [block for block in blocks if block.parameters]
+    areas = squarify([block.parameters for block in blocks], Area(0.0, 0.0, WIDTH, height))
+    shapes = "".join(shape for block, area in zip(blocks, areas) for shape in draw_block(block, area))
+    active = "" if count.active == count.total else f", {format_count(count.active)} of them active for one token"
+    label = html.escape(f"Map of {name}: {format_count(count.total)} parameters{active}")
+    svg = f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{label}">{shapes}</svg>'
+    texts = "".join(write_label(block, area, height, count.total) for block, area in zip(blocks, areas))
+    return f'<div class="small-map">{svg}{texts if has_labels else ""}</div>'
+
+
+def draw_block(block: Block, area: Area) -> Iterator[str]:
+    x, y, width, height = (f"{value:.2f}" for value in area)
+    yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="var(--c-{block.component})"/>'
+    if block.cells > 1:
+        rows = list(divide_area(area, block.cells))
+        if min(min(row.width, row.height) for row in rows) >= SMALLEST_CELL:
+            if block.active < block.cells:
+                yield f'<path class="active" d="{trace_first_cells(rows, block.active)}"/>'
+            yield f'<path class="grid" d="{trace_grid(rows)}"/>'
+
+
+def write_label(block: Block, area: Area, height: float, total: int) -> str:
+    """The name and share of a block that has room for them."""
+    if block.parameters < SMALLEST_SHARE * total:
+        return ""
+    place = f"left:{100 * area.x / WIDTH:.2f}%;top:{100 * area.y / height:.2f}%;width:{100 * area.width / WIDTH:.2f}%"
+    share = f"{format_count(block.parameters)} · {format_share(block.parameters, total)}"
+    return f'<span style="{place}"><b>{LABELS[block.component]}</b> <small>{share}</small></span>'
+
+
+def write_colour_rules() -> str:
+    """The colours of components as properties of the style sheet: --c-experts."""
+    colours = {
+        name: f"light-dark({colour},{ON_DARK[name]})" if name in ON_DARK else colour for name, colour in COLOURS.items()
+    }
+    return f":root{{{';'.join(f'--c-{name}:{colour}' for name, colour in colours.items())}}}"

@@ -1,0 +1,75 @@
+// Compressed data in lines, each of which is parsed when it is first needed.
+
+// Of base85 as Python has it, with , : . in place of < > &, which HTML could read.
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%.()*+-;,=:?@^_`{|}~";
+const DIGITS = new Uint8Array(128);
+[...ALPHABET].forEach((character, digit) => (DIGITS[character.charCodeAt(0)] = digit));
+
+/** The bytes of a text in base85: four for five characters, one fewer than the characters of a last, shorter group. */
+export function decodeBase85(text) {
+  const missing = (5 - (text.length % 5)) % 5;
+  const padded = text + "~".repeat(missing);
+  const bytes = new Uint8Array((padded.length / 5) * 4);
+  for (let i = 0, at = 0; i < padded.length; i += 5) {
+    let number = 0;
+    for (let j = i; j < i + 5; j++) number = number * 85 + DIGITS[padded.charCodeAt(j)];
+    bytes[at++] = number >>> 24;
+    bytes[at++] = number >>> 16;
+    bytes[at++] = number >>> 8;
+    bytes[at++] = number;
+  }
+  return bytes.subarray(0, bytes.length - missing);
+}
+
+/** The bytes of an element of the page. */
+export async function readElement(element) {
+  const stream = new Blob([decodeBase85(element.textContent.trim())]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+const NEWLINE = 10;
+
+/** The data of an element: the fields of its first line, and {name: a Blocks} of what the other lines have. */
+export function readLines(bytes) {
+  const decoder = new TextDecoder();
+  const lines = [];
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(NEWLINE, start);
+    const line = bytes.subarray(start, end < 0 ? bytes.length : end);
+    lines.push(() => JSON.parse(decoder.decode(line)));
+    start = end < 0 ? bytes.length : end + 1;
+  }
+  const { blocks, ...fields } = lines.shift()();
+  for (const [name, size, length] of blocks) {
+    fields[name] = new Blocks(lines.splice(0, Math.ceil(length / size)), size, length);
+  }
+  return fields;
+}
+
+/** Values in blocks of so many, each block a function that parses it. */
+export class Blocks {
+  constructor(readers, size, length) {
+    Object.assign(this, { readers, size, length, read: [] });
+  }
+
+  get(i) {
+    const block = Math.floor(i / this.size);
+    this.read[block] ??= readRecords(this.readers[block]());
+    return this.read[block][i % this.size];
+  }
+
+  list() {
+    return Array.from({ length: this.length }, (_, i) => this.get(i));
+  }
+}
+
+/** Values as they are, or records from columns: {order: the kind of each record, kinds: the keys and columns of each}. */
+export function readRecords(data) {
+  if (Array.isArray(data)) return data;
+  const next = data.kinds.map(() => 0);
+  return data.order.map((kind) => {
+    const { keys, columns } = data.kinds[kind];
+    const at = next[kind]++;
+    return Object.fromEntries(keys.map((key, i) => [key, columns[i][at]]));
+  });
+}
