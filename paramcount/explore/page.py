@@ -118,8 +118,7 @@ def hash_script(script: str) -> str:
 
 
 def compress(data: dict[str, Any]) -> bytes:
-    """The data of a page as compressed lines of JSON: the fields, then blocks of what there are many of. blocks.js reads
-    them."""
+    """The data of a page as compressed lines of JSON: its fields, then blocks of values. blocks.js reads them."""
     blocks = [[name, size, len(data[name])] for name, size in BLOCKS.items()]
     fields = {name: value for name, value in data.items() if name not in BLOCKS}
     first = fields | {"ids": [model["id"] for model in data["models"]], "blocks": blocks}

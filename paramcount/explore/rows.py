@@ -52,7 +52,7 @@ def read_rows() -> Iterator[Row]:
 
 
 def export_rows(rows: Iterable[Row]) -> list[Row]:
-    """The rows as data for the page, the famous models first. Integers that JavaScript cannot hold exactly are trees."""
+    """The rows as data for the page, famous models first. Integers that JavaScript cannot hold exactly are trees."""
     return [
         {name: to_json(value) if type(value) is int else value for name, value in row.items()}
         for row in sort_by_fame(rows)
