@@ -290,17 +290,21 @@ def read_data(page: str) -> dict[str, Any]:
 
 def read_all_data(page: str) -> list[dict[str, Any]]:
     """The data of each script element."""
-    texts = re.findall(r'<script type="application/octet-stream">([^<]*)</script>', page)
+    texts = re.findall(r'<script type="application/octet-stream" class="data">([^<]*)</script>', page)
     return [expand(base64.b85decode(text.translate(str.maketrans(",:.", "<>&")))) for text in texts]
 
 
-def test_the_page_allows_its_own_script_alone() -> None:
+def test_the_page_allows_its_own_scripts_alone_and_links_to_itself_alone() -> None:
     page = pc.explore_page(["gpt2-small"])
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
-    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest}';")
-    assert re.findall(r"""(?:src|href)=["']?(?!data:,)[^"'{$\s>]+""", page.partition("<script")[0]) == []
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    assert policy.startswith(f"default-src 'none'; script-src {allowed};")
+    html = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    links = re.findall(r"""(?:src|href)=["']?([^"'{$\s>]+)""", html)
+    assert {"data:,", "#browse", "#model/gpt2-small"} <= set(links)
+    assert [link for link in links if not link.startswith("#")] == ["data:,"]
 
 
 def test_the_data_of_the_page_are_those_of_python() -> None:

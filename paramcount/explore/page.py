@@ -119,7 +119,7 @@ def hash_script(script: str) -> str:
 
 def compress(data: dict[str, Any]) -> bytes:
     """The data of a page as compressed lines of JSON: its fields, then blocks of values. blocks.js reads them."""
-    blocks = [[name, size, len(data[name])] for name, size in BLOCKS.items()]
+    blocks = [(name, size, len(data[name])) for name, size in BLOCKS.items()]
     fields = {name: value for name, value in data.items() if name not in BLOCKS}
     first = fields | {"ids": [model["id"] for model in data["models"]], "blocks": blocks}
     lines = (
@@ -137,6 +137,7 @@ def compress_lines(lines: Iterable[Any]) -> bytes:
 
 def expand(compressed: bytes) -> dict[str, Any]:
     """The data that `compress` was given."""
+    data: dict[str, Any]
     data, *lines = map(json.loads, gzip.decompress(compressed).splitlines())
     del data["ids"]
     for name, size, length in data.pop("blocks"):

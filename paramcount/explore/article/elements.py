@@ -59,7 +59,7 @@ def make_table(
     head = element("tr", *(make_cell(i, heading, heading=True) for i, heading in enumerate(headings)))
     body = (element("tr", *(make_cell(i, cell) for i, cell in enumerate(row))) for row in rows)
     table = element("table", element("thead", head), element("tbody", *body), **attributes)
-    return element("div", table, class_="scroll")
+    return element("div", table, class_="scroll", tabindex=0)
 
 
 def make_list(items: Iterable[Content], name: str = "ul", **attributes: object) -> Html:
