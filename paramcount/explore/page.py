@@ -82,7 +82,9 @@ def assemble(data: Iterable[bytes], rows: Sequence[Row], models: Iterable[Model]
     return fill_template(
         (FOLDER / "page.html").read_text(encoding="utf-8"),
         {
-            "style": "\n".join([write_colour_rules(), *((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)]),
+            "style": "\n".join(
+                [write_colour_rules(), *((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)]
+            ),
             "early": early,
             "early_hash": hash_script(f"\n{early}\n"),
             "script": script,
@@ -96,10 +98,6 @@ def assemble(data: Iterable[bytes], rows: Sequence[Row], models: Iterable[Model]
             "table": build_table(rows),
         },
     )
-
-
-def read_style(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def fill_template(template: str, values: dict[str, str]) -> str:

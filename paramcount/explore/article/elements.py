@@ -52,9 +52,9 @@ def make_table(
 
     def make_cell(i: int, cell: Content, *, heading: bool = False) -> Html:
         style = "number" if i in right else None
-        if heading:
+        if heading and cell != "":
             return element("th", cell, class_=style, scope="col")
-        return element("td", cell, class_=style) if i else element("th", cell, class_=style, scope="row")
+        return element("td", cell, class_=style) if i or heading else element("th", cell, class_=style, scope="row")
 
     head = element("tr", *(make_cell(i, heading, heading=True) for i, heading in enumerate(headings)))
     body = (element("tr", *(make_cell(i, cell) for i, cell in enumerate(row))) for row in rows)

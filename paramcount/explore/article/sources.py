@@ -19,7 +19,7 @@ def render_sources(model: Model, count: Count) -> Html:
     links = [make_link(f"https://huggingface.co/{model.hf}", f"{model.hf} on Hugging Face")] if model.hf else []
     if not items and not links:
         return Html("")
-    citation = element("pre", render_bibtex(cite_model(model, count)[:1]).strip())
+    citation = element("pre", render_bibtex(cite_model(model, count)[:1]).strip(), tabindex=0)
     return make_section("Sources", [make_command("cite", model.id)], make_list([*links, *items]), citation)
 
 
