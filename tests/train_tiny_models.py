@@ -32,7 +32,7 @@ from transformers import (
 )
 from transformers.models.mamba import modeling_mamba
 
-from paramcount.tiny import ALPHABET, END, FOLDER, LONGEST, SEPARATOR, encode
+from paramcount.tiny import ALPHABET, END, FOLDER, LONGEST, SEPARATOR, decode, encode
 
 LETTERS = ALPHABET.replace(SEPARATOR, "").replace(END, "")
 SEED = 20
@@ -202,6 +202,15 @@ def compute_logits(model: PreTrainedModel, text: str) -> list[list[float]]:
     return logits
 
 
+def answer(model: PreTrainedModel, letters: str) -> str:
+    """What the reference writes after the separator, up to the end or one letter too many."""
+    ids = encode(letters + SEPARATOR)
+    with torch.no_grad():
+        while ids[-1] != ALPHABET.index(END) and len(ids) < 2 * len(letters) + 2:
+            ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+    return decode(ids[len(letters) + 1 :])
+
+
 def open_model(name: str) -> PreTrainedModel:
     """The reference's model of the files of the package, in float32."""
     return MODELS[name][0].from_pretrained(FOLDER / name, dtype=torch.float32).eval()
@@ -212,12 +221,13 @@ def freeze() -> None:
     models = {name: open_model(name) for name in MODELS}
     generator = torch.Generator().manual_seed(SEED + 2)
     lengths = torch.randint(3, LONGEST + 1, (N_FROZEN,), generator=generator).tolist()
+    inputs = [draw_letters(generator, length, held_out=True) for length in lengths]
     frozen = {
         "source": f"transformers {transformers.__version__}, classes in tests/train_tiny_models.py, with the files of "
-        "paramcount/tiny, float32; held_out: inputs that the training leaves out",
+        "paramcount/tiny, float32; answers to inputs that the training leaves out",
         "logits": {name: {text: compute_logits(model, text) for text in TEXTS} for name, model in models.items()},
         "accuracy": {name: measure_accuracy(model) for name, model in models.items()},
-        "held_out": [draw_letters(generator, length, held_out=True) for length in lengths],
+        "answers": {name: {letters: answer(model, letters) for letters in inputs} for name, model in models.items()},
     }
     DATA.write_text(json.dumps(frozen) + "\n", encoding="utf-8")
 

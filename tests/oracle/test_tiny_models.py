@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,9 +37,9 @@ def test_the_quick_scan_of_the_training_is_that_of_the_reference() -> None:
     weights = torch.randn(2, 6, 9, generator=generator)
     results = []
     for scan in (mamba_selective_scan, training.scan_quickly):
-        options = {"delta_softplus": True} if scan is mamba_selective_scan else {}
-        arrays = [given[name] for name in ("u", "step")], [given[name] for name in ("b", "c")]
-        y = scan(*arrays[0], a, *arrays[1], D=d, z=given["z"], delta_bias=bias, **options)
+        options: dict[str, Any] = {"delta_softplus": True} if scan is mamba_selective_scan else {}
+        u, step, b, c, z = given.values()
+        y = scan(u, step, a, b, c, D=d, z=z, delta_bias=bias, **options)
         results.append([y, *torch.autograd.grad((y * weights).sum(), list(given.values()))])
     for expected, found in zip(*results):
         assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -7,6 +7,12 @@ import { Steps } from "./run/steps.jsx";
 import { readTinyModels, sortLetters, watch } from "./runtime/models.js";
 
 const EXAMPLE = "dbca";
+const EXAMPLES = [
+  ["#run/tiny-gpt2,tiny-mixtral,tiny-mamba?text=paramcount", "all three on one word"],
+  ["#run/tiny-gpt2?text=dbca&off=0.0", "GPT-2 without one head"],
+  ["#run/tiny-mixtral?text=dbca&off=0.e3", "Mixtral without one expert"],
+  ["#run/tiny-mamba?text=dbca&off=0.state", "Mamba without the memory of its first layer"],
+];
 const PACE = 700; // milliseconds per token
 let reading; // the tiny models, read once
 
@@ -23,6 +29,12 @@ export function Run({ state, go }) {
       <p>
         Three real models, each trained on one task: to put letters in order. They have the layers of GPT-2, Mixtral and Mamba, in tiny, and they compute here, in
         your browser. Type letters and see everything that happens on the way to the answer.
+      </p>
+      <p>
+        Try{" "}
+        {EXAMPLES.map(([address, name], i) => (
+          <>{i > 0 && (i < EXAMPLES.length - 1 ? ", " : " or ")}<a key={address} href={address}>{name}</a></>
+        ))}.
       </p>
       {tiny ? <Trial tiny={tiny} state={state} go={go} /> : <p role="status">Reading the models …</p>}
     </>
