@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from paramcount.errors import ParamcountError
 from paramcount.zoo import load_all
 from paramcount.zoo.citations import Citation, cite_model, cite_paramcount, make_key, render_bibtex
 from paramcount.zoo.entries import parse_entry
@@ -30,7 +31,7 @@ ENTRY = {
     "published": [{"what": "total", "value": "124M", "exact": False, "source": "a b{c"}],
 }
 # Sources that no address says where to find. The list may only shrink.
-WITHOUT_LINK = 23
+WITHOUT_LINK = 20
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,23 @@ def test_a_config_file_has_no_sources(run: Runner, tmp_path: Path) -> None:
     path.write_text('{"model_type": "gpt2"}', encoding="utf-8")
     found = run("cite", str(path))
     assert found.code == 2 and "has no sources to cite" in found.err
+
+
+@pytest.mark.parametrize(("model", "wrong", "right"), [("gpt2-small", "117M", "124M"), ("gpt2-medium", "345M", "355M")])
+def test_a_figure_that_its_publisher_corrected_is_a_published_error(
+    model: str, wrong: str, right: str, run: Runner
+) -> None:
+    found = run("why", model, wrong)
+    assert found.code == 0
+    assert f"{wrong}: a published error, corrected by its publisher" in found.out
+    text = " ".join(found.out.split())
+    assert "corrected in github openai/gpt-2@f35fa1d920e9:README.md (2019-08-20)" in text
+    assert right in text
+    assert run("verify", model).code == 0
+    assert run("why", model, "118M").code == 1
+
+
+def test_a_correction_cites_a_source_of_the_entry() -> None:
+    published = [ENTRY["published"][0] | {"corrected": "nowhere"}]  # type: ignore[index]
+    with pytest.raises(ParamcountError, match=r"published\.0\.corrected = 'nowhere'"):
+        parse_entry(ENTRY | {"published": published})

@@ -261,7 +261,7 @@ TABLES: tuple[TableSpec, ...] = (
             declare_item("figure", 3, "The figure as an integer.", "integer", "parameters"),
             declare_item("exact", 4, "Whether the source states every digit.", "flag"),
             declare_item("counted", 5, "What paramcount counts.", "integer", "parameters"),
-            declare_item("verdict", 6, "exact, rounded, truncated, differs or not checkable."),
+            declare_item("verdict", 6, "exact, rounded, truncated, differs, corrected or not checkable."),
             declare_item("source", 7, "Source that states it: sources.source of the same model."),
             declare_item("claimed_by", 8, "Author of a third-party estimate."),
         ),

@@ -29,7 +29,7 @@ def build_figure_table(why: Why, changes: Sequence[str] = ()) -> Table:
     """
     name, parameters = Column("name", "name", right=False), Column("parameters", "parameters")
     published, below = format_figure(why.published), list_figure_notes(why)
-    if why.verdict == "not reproducible":
+    if why.verdict in ("not reproducible", "corrected"):
         above = [f"{published}: {summarise(why)}", *changes]
         rows: list[Row] = [["published", why.value], [name_base(why), why.value - why.left_over]]
         return Table([name, parameters], rows, None, above, below, headings=False)
@@ -68,8 +68,12 @@ def list_figure_notes(why: Why) -> list[str]:
         lines.append(f"also matches when rounded: {render_equation(why.rounded)} = {why.rounded.value:,}")
     if why.what == "unspecified":
         lines.append(f"the source does not say what it counts: {why.source}")
+    elif why.what and why.verdict == "corrected":
+        lines.append(f"published in {why.source}")
     elif why.what:
         lines.append(f"the source counts {COUNT_PHRASES.get(why.what, why.what)}: {why.source}")
+    if why.correction:
+        lines.append(f"corrected in {why.correction}")
     return lines
 
 
@@ -77,6 +81,8 @@ def summarise(why: Why) -> str:
     """The answer in a few words, without the count itself."""
     if why.verdict == "not reproducible":
         return describe_difference(why)
+    if why.verdict == "corrected":
+        return f"a published error, corrected by its publisher; {describe_difference(why).removeprefix('unexplained, ')}"
     terms = [render_terms(account) for account in why.accounts]
     if why.verdict == "several":
         more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""

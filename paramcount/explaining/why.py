@@ -81,16 +81,19 @@ class Why:
     plainer: Account | None  # if `accounts` have causes: a count without causes that matches when truncated
     rounded: Account | None  # if the stated active count matches only when truncated: a sum that matches when rounded
     left_over: int  # unexplained: the figure minus the count that its source names, or minus `true`; 0 if explained
+    correction: str | None = None  # where the publisher corrects the figure, if it was wrong
 
     @property
     def verdict(self) -> str:
-        """exact, rounded, truncated, several or not reproducible."""
+        """exact, rounded, truncated, several, corrected by the publisher, or not reproducible."""
+        if not self.accounts and self.correction:
+            return "corrected"
         return self.accounts[0].fit if len(self.accounts) == 1 else "several" if self.accounts else "not reproducible"
 
     @property
     def ok(self) -> bool:
         """Whether the figure is explained."""
-        return bool(self.accounts)
+        return bool(self.accounts or self.correction)
 
     def __repr__(self) -> str:
         return describe_result(self, "id", "published", "verdict")
@@ -161,9 +164,12 @@ def explain_figure(model: Model, count: Count, number: str | int, published: tup
     rounded = next(iter(make_accounts(counts, rounding, figure)), None) if as_stated else None
     base = accounts[0].base if accounts else min(counts, key=lambda base: abs(counts[base] - figure.value))
     unexplained = 0 if accounts else figure.value - (counts[base] if stated is None else stated)
-    source = next((source.ref for source in model.sources if entry and source.id == entry.source), None)
+    refs = {source.id: source.ref for source in model.sources} if entry else {}
+    source, correction = (refs[id] if id else None for id in (entry.source, entry.corrected)) if entry else (None, None)
     text = f"{number:,}" if isinstance(number, int) else number.strip()
-    return Why(model.id, text, *figure, what, source, base, counts[base], accounts, plainer, rounded, unexplained)
+    return Why(
+        model.id, text, *figure, what, source, base, counts[base], accounts, plainer, rounded, unexplained, correction
+    )
 
 
 def list_base_counts(count: Count, what: str | None) -> dict[str, int]:

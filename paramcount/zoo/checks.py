@@ -16,14 +16,14 @@ class Check(NamedTuple):
     what: str  # "reference", or what a published figure counts
     expected: int
     found: int | None
-    verdict: str  # exact, rounded, truncated, differs, not checkable
+    verdict: str  # exact, rounded, truncated, differs, corrected (by the publisher), not checkable
     source: str
     by: str = ""  # the place in the entry: `checked`, or the id of a source
     published: str | None = None  # the figure as published, if it is not an integer
 
     @property
     def ok(self) -> bool | None:
-        return None if self.verdict == "not checkable" else self.verdict != "differs"
+        return None if self.verdict in ("not checkable", "corrected") else self.verdict != "differs"
 
     @property
     def text(self) -> str:
@@ -45,6 +45,8 @@ def run_checks(model: Model, count: Count) -> list[Check]:
         published = parse_figure(figure.value)
         value = None if figure.what == "unspecified" else getattr(count, figure.what)
         verdict = "not checkable" if value is None else match_figure(value, published) or "differs"
+        if verdict == "differs" and figure.corrected:
+            verdict = "corrected"
         source = refs[figure.source]
         checks.append(Check(figure.what, published.value, value, verdict, source, figure.source, text))
     return checks

@@ -86,12 +86,14 @@ class Source(Record):
 
 
 class Published(Record):
-    """A published figure and what it counts. `value`: an integer, or the figure as printed ("7.61B")."""
+    """A published figure and what it counts. `value`: an integer, or the figure as printed ("7.61B"). `corrected`: the
+    id of the source in which the publisher corrects a figure that was wrong."""
 
     what: FigureKind
     value: Total | Text
     exact: Flag
     source: Text
+    corrected: Text | None = None
 
 
 class Checked(Record):
@@ -282,15 +284,18 @@ def check_citations(entry: Entry) -> None:
             raise ParamcountError(found, where=f"sources.{i}.id", expected="unique ids")
         ids.add(source.id)
     blocks: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
-    for block, items in blocks.items():
-        for i, item in enumerate(items):
-            if item.source not in ids:
-                raise ParamcountError(
-                    f"= {describe_value(item.source)}",
-                    where=f"{block}.{i}.source",
-                    expected=list_names(sorted(ids), item.source) or "the id of a source",
-                    nearest=find_nearest(item.source, ids),
-                )
+    cited = [(f"{block}.{i}.source", item.source) for block, items in blocks.items() for i, item in enumerate(items)]
+    cited += [
+        (f"published.{i}.corrected", figure.corrected) for i, figure in enumerate(entry.published) if figure.corrected
+    ]
+    for where, id in cited:
+        if id not in ids:
+            raise ParamcountError(
+                f"= {describe_value(id)}",
+                where=where,
+                expected=list_names(sorted(ids), id) or "the id of a source",
+                nearest=find_nearest(id, ids),
+            )
 
 
 def read_entry(path: Path) -> Entry:
