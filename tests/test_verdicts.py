@@ -63,12 +63,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "rope_scaling.short_mscale is missing (expected a number)",
     ),
     "mllama with two tiles": (
-        {"model_type": "mllama", "vision_config": {"max_num_tiles": 2}},
+        {"model_type": "mllama", "text_config": SMALL | {"cross_attention_layers": [0]}, "vision_config": {"max_num_tiles": 2}},
         "vision_config.max_num_tiles = 2 (expected 4, or other supported_aspect_ratios)",
     ),
     **{
         f"{model_type} with SigLIP 2": (
-            {"model_type": model_type, "vision_config": {"model_type": "siglip2_vision_model"}},
+            {"model_type": model_type, "text_config": SMALL, "vision_config": {"model_type": "siglip2_vision_model"}},
             "vision_config.image_size is missing (expected a positive integer)",
         )
         for model_type in ("paligemma", "deepseek_vl_hybrid", "llava_next_video")

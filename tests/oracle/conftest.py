@@ -55,7 +55,6 @@ def find_proofs(item: pytest.Item) -> list[tuple[str, str]]:
     return sorted({(found, item.path.stem) for word in words if (found := find_type(word))})
 
 
-@pytest.hookimpl(trylast=True)
 def is_of_authors(item: pytest.Item) -> bool:
     """Whether a test is about an entry whose class only its authors have, though its model type is one of transformers:
     tests of their own compare it with a transcription.
@@ -64,6 +63,7 @@ def is_of_authors(item: pytest.Item) -> bool:
     return id is not None and " of " in zoo.load_entry(id).sizes.reference
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = [item for item in items if item.path.is_relative_to(FOLDER)]
     wanted = config.getoption("--proofs", None)
