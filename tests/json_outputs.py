@@ -117,7 +117,7 @@ def command_lines(folder: Path) -> list[list[str]]:
     ]
     lines += [
         ["trace", "jamba-v0.1", "--decode", "--past", "9"],
-        ["trace", "gpt2-small", "--pad", "16"],
+        ["trace", "gpt2-small", "--pad", "16", "--explain"],
         ["verify", "gpt2-small", "--set", "n_layers=2", "--set", "vocab_size=100"],
     ]
     for name in CONFIGS:

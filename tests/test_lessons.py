@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import paramcount as pc
 from paramcount.explaining.lessons import FILE, find_lesson, list_operations, read_lessons
 from paramcount.flow.operation import Move
 from tests.batches import in_batches
+from tests.running import Runner
 from tests.structures import pick_structures
 
 LONGEST = 200  # characters of a sentence
@@ -78,3 +80,16 @@ def test_steps_of_one_operation_have_lessons_of_their_own() -> None:
 def test_every_step_of_a_trace_has_a_lesson(id: str) -> None:
     for step in pc.trace(id).steps:
         assert find_lesson(step.operation, step.text, step.note), step.text
+
+
+def test_a_trace_explains_each_kind_of_step_once(run: Runner) -> None:
+    done = run("trace", "mistral-7b-v0.1", "--explain")
+    assert (done.code, done.err) == (0, "")
+    text = " ".join(done.out.split())
+    assert text.count("norm: Rescales each vector to a common size and multiplies it by learned weights.") == 1
+    assert "Root Mean Square Layer Normalization: https://arxiv.org/abs/1910.07467" in text
+    assert "mask: Sets the scores of tokens outside a sliding window to −∞." in text
+    assert "Rescales each vector" not in run("trace", "mistral-7b-v0.1").out
+    data = json.loads(run("trace", "gpt2-small", "--explain", "--json").out)
+    assert "q, k and v" not in [lesson["step"] for lesson in data["lessons"]]  # listed as its parts
+    assert {lesson["key"] for lesson in data["lessons"]} <= set(read_lessons())

@@ -9,12 +9,14 @@ import click
 
 from paramcount.cli.options import MODEL, CommandRequest, add_changes, define_command, file_option, number_option
 from paramcount.cli.progress import progress_callback
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.files import write_atomically
 
 if TYPE_CHECKING:
     from paramcount.execution.text import TextRun
+    from paramcount.explaining.lessons import Lesson
     from paramcount.output.tables import Table
+    from paramcount.tracing.trace import Trace
     from paramcount.zoo import Model
 
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 @number_option("--past", of_tokens=True, help="Number of tokens already in the cache; requires --decode.")
 @number_option("--source", of_tokens=True, help="Encoder input length.")
 @click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
+@click.option("--explain", is_flag=True, help="Explain below the table what each step does and why, with its paper.")
 @file_option("--weights", help="Run the model with the weights at PATH (safetensors).", metavar="PATH")
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
 @click.option("--watch", is_flag=True, help="Show the residual stream layer by layer; requires --weights.")
@@ -38,6 +41,7 @@ def command(
     request: CommandRequest,
     decode: bool,
     full: bool,
+    explain: bool,
     weights: str | None,
     text: str | None,
     watch: bool,
@@ -83,6 +87,8 @@ def command(
         lengths["tokens"] = 1 if decode else 5
     trace = trace_model(model, TraceOptions(**lengths))
     result = add_changes(build_table(trace, full=full), model)
+    if explain:
+        result = add_lessons(result, trace)
     if run:
         result = add_run(result, run, watch=watch)
     if run and plot:
@@ -90,6 +96,23 @@ def command(
 
         write_atomically(plot, plot_run(run, plot))
     request.emit(result, request.collect_messages([model], trace))
+
+
+def add_lessons(table: Table, trace: Trace) -> Table:
+    """The table with a lesson for each kind of step below it; in JSON, `lessons` beside the steps."""
+    from paramcount.explaining.lessons import find_lesson
+    from paramcount.tracing.fused import split_fused
+
+    lessons: dict[str, tuple[str, Lesson]] = {}  # {key: the first step and its lesson}
+    for step in split_fused(trace.steps):
+        if lesson := find_lesson(step.operation, step.text, step.note):
+            lessons.setdefault(lesson.key, (step.text, lesson))
+    lines = [""]
+    for name, lesson in lessons.values():
+        paper = f" {lesson.paper}: {lesson.url}" if lesson.url else ""
+        lines.append(f"{make_printable(name)}: {lesson.what} {lesson.why}{paper}")
+    data = [{"step": name, **lesson._asdict()} for name, lesson in lessons.values()]
+    return table._replace(below=[*table.below, *lines], data=table.data | {"lessons": data})
 
 
 def find_files(name: str, tokenizer: str | None) -> tuple[str | None, str | None]:
