@@ -181,7 +181,7 @@ function Results({ data, model, variant, values, difference, options, set }) {
       <p class="answer">
         <b>{formatCount(counted.total)}</b> parameters ({formatShort(counted.total)})
         {counted.active !== counted.total && <>, of which <b>{formatCount(counted.active)}</b> ({formatShort(counted.active)}) are active per token</>}
-        {isChanged && <>: <b>{describeDifference(published.total, counted.total)}</b> to the published model</>}
+        {isChanged && <>: <b>{describeDifference(published.total, counted.total)}</b> against the published model</>}
       </p>
       {difference && <p>As released; {difference}.</p>}
       <Bar data={data} counted={counted} />

@@ -6,9 +6,17 @@ import { formatBytes, formatCount } from "./format.js";
 const USUAL_CONTEXT = 131072; // tokens, of models without a limit
 const POINTS = 600; // of a curve as wide as a chart: about one for each pixel
 
-/** The context at which models are compared: the longest that all of them take, at most 128k. */
-export const findContext = (data, models) =>
-  Math.min(USUAL_CONTEXT, ...models.map(({ context }) => context).filter((n) => n !== null));
+/** The bytes that a model keeps of a text; null if their number is not known. */
+function countKept({ structure, values }, context) {
+  const cache = countCache(structure, values, BigInt(context));
+  return cache && cache.bytes + cache.states;
+}
+
+const hasCache = (model) => (countKept(model, 1) ?? 0n) > 0n;
+
+/** The context at which models are compared: the longest that all with a cache take, at most 128k. */
+export const findContext = (models) =>
+  Math.min(USUAL_CONTEXT, ...models.filter(hasCache).map(({ context }) => context).filter((n) => n !== null));
 
 const divide = (a, b) => Number((a * 100000n) / b) / 100000;
 
@@ -38,26 +46,25 @@ function describeCounts(large, small) {
 }
 
 function describeCaches(large, small, context) {
-  const [a, b] = [large, small].map((model) => {
-    const cache = countCache(model.structure, model.values, BigInt(context));
-    return cache && cache.bytes + cache.states;
-  });
-  if (a === null || b === null || (a === 0n && b === 0n)) return "";
-  return `At ${formatCount(context)} tokens, ${large.name} caches ${formatBytes(a)} per sequence, and ${small.name} ${formatBytes(b)}.`;
+  const models = [large, small].filter((model) => countKept(model, context) !== null);
+  const [first, ...others] = models.sort((a, b) => hasCache(b) - hasCache(a));
+  if (!first || !others.length || !hasCache(first)) return "";
+  const [other] = others;
+  const begin = `At ${formatCount(context)} tokens, ${first.name} caches ${formatBytes(countKept(first, context))} per sequence`;
+  return hasCache(other) ? `${begin}, and ${other.name} ${formatBytes(countKept(other, context))}.` : `${begin}; ${other.name} has no KV cache.`;
 }
 
 /** {points, longest, ticks}: the cache of one sequence in BF16, densely, up to exactly the longest context of each model. */
-export function sampleCaches(data, models) {
-  const known = models.filter(({ structure }) => structure.caches);
+export function sampleCaches(models) {
+  const known = models.filter(hasCache);
   const longest = Math.max(1, ...known.map(({ context }) => context ?? USUAL_CONTEXT));
   const points = known.flatMap((model) => {
     const last = model.context ?? longest;
     const contexts = new Set([1, last]);
     for (let i = 1; i <= POINTS; i++) contexts.add(Math.min(last, Math.max(1, Math.round((longest * i) / POINTS))));
-    return [...contexts].sort((a, b) => a - b).map((context) => {
-      const { bytes, states } = countCache(model.structure, model.values, BigInt(context));
-      return { model: model.name, context, gigabytes: Number(bytes + states) / 1e9 };
-    });
+    return [...contexts].sort((a, b) => a - b).map((context) => (
+      { model: model.name, context, gigabytes: Number(countKept(model, context)) / 1e9 }
+    ));
   });
   const step = Math.max(1, 2 ** Math.floor(Math.log2(longest / 4)));
   const ticks = Array.from({ length: Math.floor(longest / step) + 1 }, (_, i) => i * step);

@@ -16,7 +16,7 @@ export function Compare({ data, state, go }) {
   );
   const set = (ids) => go({ ids });
   const typed = state.options.context;
-  const usual = findContext(data, models);
+  const usual = findContext(models);
   const context = typed === undefined ? usual : parseNumber(typed, true) || usual;
   const counts = models.map(countPublished);
   const present = data.components.filter((name) => counts.some((counted) => counted.components[name] > 0n));
@@ -74,7 +74,7 @@ function Charts({ data, models, counts, present }) {
   const shares = models.flatMap((model, i) =>
     present.map((name) => ({ model: model.name, component: name, share: Number((counts[i].components[name] * 1000000n) / counts[i].total) / 10000 })),
   );
-  const caches = useMemo(() => sampleCaches(data, models), [models]);
+  const caches = useMemo(() => sampleCaches(models), [models]);
   const left = Math.min(220, 20 + 7 * Math.max(...names.map((name) => name.length)));
   const of = [models];
   return (

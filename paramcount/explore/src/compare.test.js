@@ -29,11 +29,12 @@ test("dense models, and models of one size", () => {
 
 test("a model without a cache says nothing about it", () => {
   assert.equal(say(make("b", 150, 150, 0), make("a", 100, 100, 0)), "b has 1.5× the parameters of a.");
+  assert.match(say(make("b", 150, 150, 0), make("a", 100, 100, 7)), /At 1,000 tokens, a caches 7\.00 kB per sequence; b has no KV cache\.$/);
 });
 
 test("curves end at the context of each model and leave no gap", () => {
   const models = [make("short", 1, 1, 10, 8192).model, make("long", 1, 1, 1000, 131072).model];
-  const { points, longest } = sampleCaches({}, models);
+  const { points, longest } = sampleCaches(models);
   assert.equal(longest, 131072);
   for (const model of models) {
     const own = points.filter((point) => point.model === model.name);
@@ -44,9 +45,11 @@ test("curves end at the context of each model and leave no gap", () => {
   }
 });
 
-test("models are compared at a context that all of them take", () => {
-  assert.equal(findContext({}, [{ context: 8192 }, { context: null }]), 8192);
-  assert.equal(findContext({}, [{ context: 10 ** 6 }]), 131072);
+test("models are compared at a context that all with a cache take", () => {
+  const [short, long, none] = [make("a", 1, 1, 1, 8192), make("b", 1, 1, 1, 10 ** 6), make("c", 1, 1, 0, 512)].map(({ model }) => model);
+  assert.equal(findContext([short, { ...long, context: null }, none]), 8192);
+  assert.equal(findContext([long]), 131072);
+  assert.deepEqual(new Set(sampleCaches([short, none]).points.map(({ model }) => model)), new Set(["a"]));
 });
 
 test("what only one model has is no difference, nor is what an entry does not state", () => {
