@@ -38,6 +38,7 @@ EXAMPLES = {run: f"{path.stem}-{i}" for path, text in TEXTS.items() for i, run i
 SHOWS = [(path, match["source"], match["text"]) for path, text in TEXTS.items() for match in SHOWN.finditer(text)]
 QUOTES = {(source, text): f"{path.stem}: {source}" for path, source, text in SHOWS}
 MESSAGES = ("error: ", "warning: ", "note: ")
+ACCURACY = DOCS / "accuracy.md"
 LINK = re.compile(r"""(?:\]\(|src="|href=")([^)"#]+)""")
 
 
@@ -87,7 +88,6 @@ def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:
     assert len(list_commands(text)) >= 8
     assert len(PYTHON.findall(text)) == 1
     assert [source.split()[:2] for path, source, _ in SHOWS if path == README] == [
-        ["model", "types"],
         ["paramcount", "why"],
     ]
 
@@ -98,9 +98,10 @@ def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:
     assert f"{models} models from {len(zoo.list_families())} families" in text
     known = {split_name(name)[0] for name in ARCHITECTURES}
     assert f"{len(known)} model types as transformers does" in text
-    # and in the section on accuracy: model types in the mappings of transformers, and the others
-    (whole,) = re.findall(r"counts (\d+) in full", text)
-    (unmapped,) = re.findall(r"also counts (\d+) model types", text)
+    # and in the guide on accuracy: model types in the mappings of transformers, and the others
+    guide = " ".join(TEXTS[ACCURACY].split())
+    (whole,) = re.findall(r"counts (\d+) in full", guide)
+    (unmapped,) = re.findall(r"also counts (\d+) model types", guide)
     assert int(whole) + int(unmapped) == len(known)
 
 
