@@ -723,12 +723,12 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "-o", "x.pdf"], "-o: unknown extension '.pdf' (expected .svg, .html, .htm or .png)"),
+        (["gpt2-small", "-o", "x.gif"], "-o: unknown extension '.gif' (expected .svg, .html, .htm, .png or .pdf)"),
         (
             ["gpt2-small", "-o", "x.sgv"],
-            "-o: unknown extension '.sgv' (expected .svg, .html, .htm or .png); did you mean .svg?",
+            "-o: unknown extension '.sgv' (expected .svg, .html, .htm, .png or .pdf); did you mean .svg?",
         ),
-        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .html, .htm or .png)"),
+        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .html, .htm, .png or .pdf)"),
         (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg cannot be written: No such file or directory"),
         (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "--layer -1 (expected a non-negative integer)"),

@@ -225,8 +225,8 @@ def test_a_treemap_is_squarified() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "-o", "x.pdf"], "-o: unknown extension '.pdf' (expected .svg or .png)"),
-        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg or .png)"),
+        (["gpt2-small", "-o", "x.gif"], "-o: unknown extension '.gif' (expected .svg, .png or .pdf)"),
+        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .png or .pdf)"),
         (["gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount map --help`"),
     ],
 )
@@ -245,5 +245,5 @@ def test_a_map_can_be_saved_and_shown_in_a_notebook(tmp_path: Path) -> None:
     assert (tmp_path / "map.svg").read_text(encoding="utf-8") == map.svg()
     assert isinstance(map, pc.ParameterMap)
     assert 'id="map-gpt2-small-title"' in map._repr_svg_()
-    with pytest.raises(pc.ParamcountError, match=r"^save: unknown extension '.gif' \(expected .svg or .png\)$"):
+    with pytest.raises(pc.ParamcountError, match=r"^save: unknown extension '.gif' \(expected .svg, .png or .pdf\)$"):
         map.save("map.gif")

@@ -17,7 +17,7 @@ from paramcount.zoo import Model
 
 
 @define_command("draw", "gpt2-small -o gpt2.svg", MODEL, prints_table=False)
-@file_option("-o", "--output", help="Write to FILE.svg, .html or .png, or into a directory (default: MODEL.svg).")
+@file_option("-o", "--output", help="Write to FILE.svg, .html, .png or .pdf, or into a directory (default: MODEL.svg).")
 @file_option("--animate", help="Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).")
 @number_option("--layer", help="Draw only layer N of the decoder, counted from 0.")
 @number_option("--tokens", of_tokens=True, help="Number of tokens (default: 1,024 or the model's maximum).")

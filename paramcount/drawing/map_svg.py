@@ -23,7 +23,7 @@ from paramcount.errors import format_shape
 from paramcount.output.numbers import format_count
 from paramcount.output.weight_names import name_block, name_group
 
-ENDINGS = {".svg": "svg", ".png": "png"}
+ENDINGS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 SMALLEST_CELL = 1.5  # pixels; smaller cells are not drawn, but counted in the text
 BORDERS = {"tensor": 1.5, "component": 2.5, "layers": 3.5, "part": 5.0}  # widths of the lines around a group
 # {component: a shorter name}, because the numbers stand beside it
@@ -233,6 +233,10 @@ def draw_legend(map: ParameterMap) -> Iterator[str]:
 
 
 def render_map_file(map: ParameterMap, format: str) -> str | bytes:
-    """The content of a file in this format. Raises: ParamcountError for a PNG if the [plot] extra is missing."""
+    """The content of a file in this format. Raises: ParamcountError for a PNG or a PDF if its extra is missing."""
     svg = render_map(map)
+    if format == "pdf":
+        from paramcount.drawing.pdf import convert_to_pdf
+
+        return convert_to_pdf(svg)
     return svg if format == "svg" else convert_to_png(svg, zoom=1 if map.zoom > 1 else 2)

@@ -28,7 +28,7 @@ DARK: dict[str, str | tuple[str, ...]] = {
     ),
 }  # fmt: skip
 AXIS_SIZE = re.compile(r"(?<=[\[ ])(?<!· )\d+(?=[,\]])")  # in a shape; no number of heads
-ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png"}
+ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".pdf": "pdf"}
 MAX_PIXELS = 8000  # on the longer side of a PNG, unless the drawing itself is larger
 FONT_SIZES = {
     "shape": 10, "name": 11, "note": 10, "sign": 18, "caption": 11, "heading": 12, "times": 16, "title": 22,
@@ -305,8 +305,12 @@ def find_fonts() -> list[str]:
 
 
 def render_file(drawing: Drawing, format: str) -> str | bytes:
-    """The content of a file in this format. Raises: ParamcountError for a PNG if the [plot] extra is missing."""
+    """The content of a file in this format. Raises: ParamcountError for a PNG or a PDF if its extra is missing."""
     if format == "html":
         return render_html(drawing)
+    if format == "pdf":
+        from paramcount.drawing.pdf import convert_to_pdf
+
+        return convert_to_pdf(render_svg(drawing))
     zoom = max(1, min(2, int(MAX_PIXELS // max(drawing.width, drawing.height))))
     return convert_to_png(render_svg(drawing), zoom=zoom) if format == "png" else render_svg(drawing)
