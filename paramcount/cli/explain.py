@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, define_command
+from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, print_messages
 from paramcount.errors import ParamcountError
 
 
@@ -22,6 +22,7 @@ def command(request: CommandRequest, tensors: bool, layer: str | None, head: boo
     The sizes come first, the total last. For a mixture of experts, the active parameters are explained too. --format
     latex writes aligned equations; --format markdown writes a section for a model card."""
     from paramcount.explaining.explain import explain_model
+    from paramcount.explaining.guides import describe_guides, list_guides
     from paramcount.explaining.render_tables import build_explanation_table, build_tensor_table
     from paramcount.zoo import count_model
 
@@ -33,3 +34,6 @@ def command(request: CommandRequest, tensors: bool, layer: str | None, head: boo
     else:
         table = build_explanation_table(explain_model(model, layer=layer, head=head))
     request.emit_model(table, model)
+    if request.table_format == "table" and not tensors and layer is None and not head:
+        guides = describe_guides(list_guides(model, count_model(model)))
+        print_messages(Messages(notes=(guides,) if guides else ()))

@@ -82,7 +82,9 @@ def summarise(why: Why) -> str:
     if why.verdict == "not reproducible":
         return describe_difference(why)
     if why.verdict == "corrected":
-        return f"a published error, corrected by its publisher; {describe_difference(why).removeprefix('unexplained, ')}"
+        return (
+            f"a published error, corrected by its publisher; {describe_difference(why).removeprefix('unexplained, ')}"
+        )
     terms = [render_terms(account) for account in why.accounts]
     if why.verdict == "several":
         more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""
