@@ -79,12 +79,12 @@ def test_the_probabilities_are_those_of_numpy(browser: Browser, page: Path, name
 def test_letters_can_be_typed_and_others_are_left_out(browser: Browser, page: Path) -> None:
     open_run(browser, page, "#run/tiny-gpt2")
     browser.value(
-        "(() => { const field = document.querySelector('main input');"
+        "(() => { const field = document.querySelector('.letters input');"
         "field.value = 'Hi 5!'; field.dispatchEvent(new Event('input', { bubbles: true })); })()"
     )
     wait_until(browser, "location.hash.includes('text=hi')")
     wait_until(browser, f"({ANSWER})[0].startsWith('hi|')")
-    assert browser.value("document.querySelector('main input').value") == "hi"
+    assert browser.value("document.querySelector('.letters input').value") == "hi"
 
 
 def test_a_head_that_is_switched_off_stands_in_the_address_and_changes_the_picture(

@@ -72,7 +72,7 @@ function Trial({ tiny, state, go }) {
     <>
       {unknown.length > 0 && <p role="alert" class="wrong">There is no tiny model {unknown.join(", ")}. There are {tiny.models.map(({ id }) => id).join(", ")}.</p>}
       <div class="filters">
-        <label>
+        <label class="letters">
           Letters to sort (a–z, at most {tiny.longest})
           <input value={letters} maxlength={tiny.longest} spellcheck={false} autocapitalize="off" autocomplete="off" onInput={(event) => set({ text: (event.target.value = clean(event.target.value, tiny)), at: undefined, step: undefined })} />
         </label>
