@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.counting import Count
 from paramcount.counting.tree import TensorGroup, group_tensors
-from paramcount.drawing.colours import COLOURS
+from paramcount.drawing.colours import COLOURS, choose_text_colour
 from paramcount.drawing.map_svg import trace_first_cells, trace_grid
 from paramcount.drawing.treemap import Area, divide_area, squarify
 from paramcount.explore.article.elements import Html, element
@@ -86,8 +86,10 @@ def write_label(block: Block, area: Area, height: float, total: int) -> Html:
 
 
 def write_colour_rules() -> str:
-    """The colours of components as properties of the style sheet: --c-experts."""
-    colours = {
-        name: f"light-dark({colour},{ON_DARK[name]})" if name in ON_DARK else colour for name, colour in COLOURS.items()
-    }
-    return f":root{{{';'.join(f'--c-{name}:{colour}' for name, colour in colours.items())}}}"
+    """The colours of components as properties of the style sheet: --c-experts, and --on-experts of text on it."""
+    rules = []
+    for name, colour in COLOURS.items():
+        dark = ON_DARK.get(name, colour)
+        rules.append(f"--c-{name}:light-dark({colour},{dark})")
+        rules.append(f"--on-{name}:light-dark({choose_text_colour(colour)},{choose_text_colour(dark)})")
+    return f":root{{{';'.join(rules)}}}"

@@ -11,7 +11,6 @@ from typing import Any
 from paramcount.costs.requests import find_longest_context
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.sum_weights import get_structure
-from paramcount.drawing.colours import COLOURS, choose_text_colour
 from paramcount.errors import ParamcountError
 from paramcount.explaining.lessons import read_lessons
 from paramcount.explore.article import render_article
@@ -97,9 +96,7 @@ def export_models(models: Iterable[Model]) -> Data:
         "components": COMPONENTS,
         "names": {name: name_group(name) for name in COMPONENTS} | {name: name_part(name) for name in PARTS},
         "blocks": {name: name_block(name) for name in COMPONENTS},
-        "inks": {name: choose_text_colour(colour) for name, colour in COLOURS.items()},
         "lessons": list_lessons(structures.parts.list_all()),
-        "colors": dict(COLOURS),
         **export_choices(),
         "models": exported,
         "structures": structures.structures.list_all(),

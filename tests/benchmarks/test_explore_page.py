@@ -17,7 +17,7 @@ EMPTY = "<!doctype html><title>empty</title><p>empty"
 
 # The time that each move of a slider takes until the page is laid out again, in milliseconds.
 MOVE = f"""(async () => {{
-  const slider = document.querySelector('[aria-label="n_layers, slider"]');
+  const slider = document.querySelector('[aria-label^="n_layers, slider"]');
   const times = [];
   for (let i = 0; i < {MOVES}; i++) {{
     const start = performance.now();

@@ -27,6 +27,14 @@ export function count(structure, values) {
   };
 }
 
+/** {component: the share of its parameters that one token uses}, of those of which it does not use all. */
+export const shareActive = ({ components, activeComponents }) =>
+  Object.fromEntries(
+    Object.entries(components)
+      .filter(([name, n]) => activeComponents[name] < n)
+      .map(([name, n]) => [name, Number(activeComponents[name]) / Number(n)]),
+  );
+
 /** Every tensor that the total includes, with its shape and the number of its copies as numbers. */
 export function listTensors(structure, values) {
   const sizes = nameValues(structure, values);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, countFlops, explainFlops, findList, listTensors, nameFlops } from "./count.js";
+import { count, countFlops, explainFlops, findList, listTensors, nameFlops, shareActive } from "./count.js";
 
 const FLOPS = { total: ["*", 3, "d", "window"], components: { mlp: ["*", "d", "window"] }, expanded: ["*", "n", "context"] };
 const flow = (change = {}) => ({
@@ -56,4 +56,9 @@ test("tensors that the total does not include are not in the map", () => {
     name: "h.{layer}.w", title: "up", part: "decoder", component: "mlp", shape: [4n, 2n], copies: 3n, layers: 3n, stack: "h.|dense",
     kind: "dense", parameters: 24n,
   }]);
+});
+
+test("the share of a component that one token uses is told where it is not all of it", () => {
+  const shares = shareActive({ components: { mlp: 6n, experts: 256n, norm: 0n }, activeComponents: { mlp: 6n, experts: 8n, norm: 0n } });
+  assert.deepEqual(shares, { experts: 1 / 32 });
 });

@@ -40,9 +40,9 @@ export function merge(all, rows) {
     return model;
   };
   const { components } = all[0];
-  const colors = Object.fromEntries(components.map((name) => [name, `var(--c-${name})`]));
+  const makeColors = (prefix) => Object.fromEntries(components.map((name) => [name, `var(--${prefix}-${name})`])); // of the style
   const lessons = Object.assign({}, ...all.map((data) => data.lessons));
-  return { ...all[0], colors, lessons, models, byId: { get: (id) => complete(byId.get(id)), has: (id) => byId.has(id) } };
+  return { ...all[0], colors: makeColors("c"), inks: makeColors("on"), lessons, models, byId: { get: (id) => complete(byId.get(id)), has: (id) => byId.has(id) } };
 }
 
 /** Values as BigInt, and structures in their place. */

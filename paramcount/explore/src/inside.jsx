@@ -1,8 +1,8 @@
 // What is inside one model: the parameter map, and the flow of its layers.
 
 import { useMemo } from "preact/hooks";
-import { listTensors } from "./count.js";
-import { chooseModel } from "./data.js";
+import { listTensors, shareActive } from "./count.js";
+import { chooseModel, countPublished } from "./data.js";
 import { Flow } from "./flow.jsx";
 import { formatCount } from "./format.js";
 import { ParameterMap } from "./map.jsx";
@@ -33,7 +33,7 @@ export function Inside({ data, state, go }) {
           </ol>
         </nav>
       </div>
-      <ParameterMap data={data} node={node} total={tree.parameters} open={(keys) => open([...path, ...keys])} close={path.length ? () => open(path.slice(0, -1)) : undefined} />
+      <ParameterMap data={data} node={node} total={tree.parameters} active={shareActive(countPublished(model))} open={(keys) => open([...path, ...keys])} close={path.length ? () => open(path.slice(0, -1)) : undefined} />
       <h2>Forward pass of one token</h2>
       <p>With {formatCount(context)} tokens of context. Choose a step to see what it does and why, its shapes and its cost.</p>
       <Flow key={model.id} data={data} model={model} context={context} state={state} go={go} />

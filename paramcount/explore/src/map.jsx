@@ -9,8 +9,8 @@ const HEIGHT = 560;
 const LABEL = 14; // pixels of a line of text
 const LETTER = 6.6; // pixels of a letter, at most
 
-/** `open`: shows the group at a path of keys. `close`: shows the group around this one, if there is one. */
-export function ParameterMap({ data, node, total, open, close }) {
+/** `active`: from `shareActive`. `open`: shows the group at a path of keys. `close`: shows the group around this one, if there is one. */
+export function ParameterMap({ data, node, total, active = {}, open, close }) {
   const box = useRef(null);
   const [width, setWidth] = useState(960);
   const [chosen, setChosen] = useState(null);
@@ -52,6 +52,7 @@ export function ParameterMap({ data, node, total, open, close }) {
         <b>{shown.place ?? shown.label}</b>{shown.shape && ` [${shown.shape.map(String).join(" × ")}]`}
         {shown.count > 1n && `, ${formatCount(shown.count)} of them`}: {formatCount(shown.parameters)} parameters,{" "}
         {formatShare(shown.parameters, total)} of the model {shown.name && <code>{shown.name}</code>}
+        {shown === node && Object.keys(active).length > 0 && " · dark: what one token uses of the experts"}
       </p>
       <div ref={box} class="map">
         <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="group" aria-label={`Parameters of ${node.label}, area to scale`} onKeyDown={move}>
@@ -59,7 +60,7 @@ export function ParameterMap({ data, node, total, open, close }) {
             const i = groups.indexOf(leaf);
             return (
               <Rectangle
-                key={leaf.ancestors().map((one) => one.data.key).join("/")} leaf={leaf} total={total} colors={data.colors} choose={setChosen} open={open}
+                key={leaf.ancestors().map((one) => one.data.key).join("/")} leaf={leaf} total={total} active={active[leaf.data.component] ?? 1} colors={data.colors} choose={setChosen} open={open}
                 tabIndex={i < 0 ? undefined : i === Math.min(current, groups.length - 1) ? 0 : -1} enter={() => i >= 0 && setCurrent(i)}
               />
             );
@@ -73,7 +74,7 @@ export function ParameterMap({ data, node, total, open, close }) {
 
 const isVisible = (leaf) => leaf.x1 - leaf.x0 >= 0.5 && leaf.y1 - leaf.y0 >= 0.5;
 
-function Rectangle({ leaf, total, colors, choose, open, tabIndex, enter }) {
+function Rectangle({ leaf, total, active, colors, choose, open, tabIndex, enter }) {
   const group = leaf.data;
   const [w, h] = [leaf.x1 - leaf.x0, leaf.y1 - leaf.y0];
   const keys = leaf.ancestors().reverse().slice(1).map((one) => one.data.key);
@@ -96,6 +97,7 @@ function Rectangle({ leaf, total, colors, choose, open, tabIndex, enter }) {
     >
       <title>{group.name ?? group.label}</title>
       <rect x={leaf.x0} y={leaf.y0} width={w} height={h} fill={group.children ? "transparent" : colors[group.component]} style={{ strokeWidth: 4 / leaf.depth }} />
+      {!group.children && active < 1 && <rect class="active" x={leaf.x0} y={leaf.y0} width={w} height={h * active} />}
       {!group.children && group.count > 1n && <path class="grid" d={drawGrid(group.count, leaf.x0, leaf.y0, w, h)} />}
     </g>
   );
@@ -114,7 +116,7 @@ function Label({ leaf, data }) {
   return (
     <g class={group.children ? "label outer" : "label"}>
       <rect x={leaf.x0 + 2} y={y - 11} width={LETTER * text.length + 4} height={LABEL} fill={data.colors[component]} />
-      <text x={leaf.x0 + 5} y={y} fill={data.inks?.[component] ?? "#fff"}>{text}</text>
+      <text x={leaf.x0 + 5} y={y} fill={data.inks[component]}>{text}</text>
     </g>
   );
 }

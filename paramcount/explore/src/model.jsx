@@ -3,8 +3,8 @@
 import { render } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copyText } from "./clipboard.js";
-import { listTensors } from "./count.js";
-import { chooseModel } from "./data.js";
+import { listTensors, shareActive } from "./count.js";
+import { chooseModel, countPublished } from "./data.js";
 import { ParameterMap } from "./map.jsx";
 import { formatFragment } from "./state.js";
 import { groupTensors } from "./tree.js";
@@ -41,6 +41,7 @@ function Article({ data, model }) {
   const box = useRef(null);
   useLayoutEffect(() => {
     const place = document.createElement("div");
+    place.className = "whole-map";
     const first = box.current.querySelector("section");
     if (first) first.before(place);
     else box.current.append(place);
@@ -53,5 +54,5 @@ function Article({ data, model }) {
 function WholeMap({ data, model }) {
   const tree = useMemo(() => groupTensors(listTensors(model.structure, model.values), model.name, data), [model]);
   const open = (keys) => (location.hash = formatFragment({ view: "inside", ids: [model.id], options: { at: keys.join("/") } }));
-  return <ParameterMap data={data} node={tree} total={tree.parameters} open={open} />;
+  return <ParameterMap data={data} node={tree} total={tree.parameters} active={shareActive(countPublished(model))} open={open} />;
 }

@@ -1,8 +1,11 @@
 // A field that finds a model by its id or name.
 
+import { useMemo } from "preact/hooks";
 import { findModels } from "./find.js";
 
 export function ModelPicker({ data, id, choose, label = "Model" }) {
+  // made once, so that a slider that moves does not compare the names of all models
+  const options = useMemo(() => data.models.map((model) => <option key={model.id} value={model.id}>{model.name}</option>), [data]);
   return (
     <label>
       {label}
@@ -18,11 +21,7 @@ export function ModelPicker({ data, id, choose, label = "Model" }) {
           event.target.reportValidity();
         }}
       />
-      <datalist id="models">
-        {data.models.map((model) => (
-          <option key={model.id} value={model.id}>{model.name}</option>
-        ))}
-      </datalist>
+      <datalist id="models">{options}</datalist>
     </label>
   );
 }
