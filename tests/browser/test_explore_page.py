@@ -350,7 +350,7 @@ ADDRESSES = {
     "#compare/gpt2-small,deepseek-v3?context=x": "compare",
     "#change/deepseek-v3?n_layers=70&context=100000": "change", "#change/gpt2-small?n_heads=7": "change",
     "#change/gemma-3-27b": "change", "#inside/deepseek-v3": "inside", "#inside/t5-small?at=decoder": "inside",
-    "#run": "run", "#run/tiny-mixtral?text=paramcount&off=0.1,1.e2&step=25": "run",
+    "#run": "run", "#run/tiny-mixtral?text=paramcount&off=0.1,1.e3&step=25": "run",
     "#run/tiny-gpt2,tiny-mixtral,tiny-mamba?text=paramcount&at=13": "run",
     "#inside/gpt3-small": "missing", "#modle/gpt2": "missing", "#nothing/%E0%A4%A?x": "missing",
 }  # fmt: skip
