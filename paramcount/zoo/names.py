@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 import paramcount.zoo as zoo
+from paramcount.architectures import ARCHITECTURES
 from paramcount.errors import LONGEST, ParamcountError, find_related, list_names, quote
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.zoo.catalog import map_built_in_paths
@@ -107,11 +108,25 @@ def find_id(name: str) -> str:
     if name in zoo.list_families():
         ids = list(zoo.list_ids(name))
         raise ParamcountError(f"{name} is a family of {len(ids)} models", expected=f"one of them: {list_names(ids)}")
+    if name in ARCHITECTURES:
+        ids = list_ids_of_type(name)
+        found = f"{name} is a supported model type, not a model" + ("" if ids else "; no model of it is in the zoo")
+        expected = f"{'a model of this type, or ' if ids else ''}the path of a config.json, such as ./config.json"
+        raise ParamcountError(found, expected=expected, nearest=ids[:3])
     raise ParamcountError(
         f"unknown model {quote(name)}",
         expected="a name from `paramcount list`, or a path such as ./model.yaml",
         nearest=suggest_names(name),
     )
+
+
+def list_ids_of_type(model_type: str) -> list[str]:
+    """The built-in models that are counted by the architecture of a model type."""
+    from paramcount.zoo.columns import FIELDS
+    from paramcount.zoo.packaged import read_packaged_rows
+
+    fields = [field for field in FIELDS if field.name in ("id", "architecture")]
+    return [id for id, architecture in read_packaged_rows(fields) if architecture == model_type]
 
 
 def suggest_names(name: str) -> list[str]:
