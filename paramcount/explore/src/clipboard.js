@@ -36,8 +36,9 @@ export function connectCopies(tell) {
     const copy = document.createElement("div");
     copy.append(selection.getRangeAt(0).cloneContents());
     const numbers = copy.querySelectorAll("[data-copy]");
-    const inside = selection.anchorNode.parentElement?.closest("[data-copy]");
-    if (inside && inside.contains(selection.focusNode)) copy.textContent = inside.dataset.copy;
+    const ancestor = selection.getRangeAt(0).commonAncestorContainer;
+    const inside = (ancestor.closest ? ancestor : ancestor.parentElement)?.closest("[data-copy]");
+    if (inside) copy.textContent = inside.dataset.copy;
     else if (!numbers.length) return;
     numbers.forEach((number) => (number.textContent = number.dataset.copy));
     copy.style.position = "fixed";

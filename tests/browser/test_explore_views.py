@@ -1,0 +1,144 @@
+"""The start, the table of all models and the view of one model in a browser, as people use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+from tests.browser.chromium import Browser, run_browser
+from tests.browser.test_explore_page import FEW, WAIT, go, open_page, press, wait_for
+
+pytestmark = pytest.mark.browser
+MODELS = [*FEW, "qwen3-8b", "llama-3.1-8b", "qwen2-7b"]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "explore.html"
+    path.write_text(pc.explore_page(MODELS), encoding="utf-8")
+    return path
+
+
+def type_text(browser: Browser, text: str) -> None:
+    browser.ask("Input.insertText", text=text)
+    wait_for(browser, WAIT)
+
+
+def test_a_name_and_enter_open_the_model(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    browser.value("document.querySelector('#search input').focus(); 1")
+    type_text(browser, "Qwen/Qwen3-8B")
+    press(browser, "Enter")
+    wait_for(browser, WAIT)
+    assert browser.value("location.hash") == "#model/qwen3-8b"
+    assert browser.value("document.querySelector('main h1').checkVisibility()") is False  # that of the start
+    assert browser.value("document.querySelector('#app h1').innerText") == "Qwen3 8B"
+
+
+def test_the_arrow_keys_choose_among_what_a_search_finds(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    browser.value("document.querySelector('#search input').focus(); 1")
+    type_text(browser, "qwen")
+    options = browser.value("[...document.querySelectorAll('#search [role=option]')].map((one) => one.innerText)")
+    assert [text.partition(" (")[0].rsplit(" ", 1)[0] for text in options] == ["Qwen3 8B", "Qwen2-VL 2B", "Qwen2 7B"]
+    press(browser, "ArrowDown")
+    wait_for(browser, WAIT)
+    press(browser, "Enter")
+    wait_for(browser, WAIT)
+    assert browser.value("location.hash") == "#model/qwen2-vl-2b"
+
+
+def test_a_mistyped_name_finds_the_nearest_and_an_unknown_one_says_so(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    browser.value("document.querySelector('#search input').focus(); 1")
+    type_text(browser, "depseek-v3")
+    assert browser.value("document.querySelector('#search [role=option]').innerText").startswith("DeepSeek-V3")
+    type_text(browser, "zzzzzzzzzzzz")
+    assert browser.value("document.querySelector('#search .hint').innerText") == "No model has this name."
+
+
+def test_the_view_of_a_model_says_how_large_it_is_and_why_others_say_685b(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    go(browser, "#model/deepseek-v3")
+    text = browser.value("document.querySelector('#app').innerText")
+    # "671B total parameters with 37B activated", "The total size of DeepSeek-V3 models on Hugging Face is 685B, which
+    # includes 671B of the Main Model weights and 14B of the Multi-Token Prediction (MTP) Module weights." Its README.
+    for expected in ("671B", "37.6B", "671,026,404,352", "685B", "MTP"):
+        assert expected in text
+    assert browser.value("document.querySelectorAll('#app .map rect.active').length") > 0
+    links = browser.value("[...document.querySelectorAll('#app .actions a')].map((link) => link.hash)")
+    assert links == [f"#{view}/deepseek-v3" for view in ("fit", "change", "inside", "compare")]
+
+
+def test_the_newest_model_is_first_and_the_longest_context_below_a_size_is_found(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    names = "[...document.querySelectorAll('.models tbody th a')].map((link) => link.innerText)"
+    go(browser, "#browse")
+    dates = browser.value("[...document.querySelectorAll('.models tbody td:last-child')].map((cell) => cell.innerText)")
+    assert [date for date in dates if date] == sorted((date for date in dates if date), reverse=True)
+    go(browser, "#browse?to=8B&sort=-context")
+    below = [id for id in MODELS if pc.count(id).total <= 8 * 10**9 and pc.load(id).context_length]
+    longest = max(below, key=lambda id: pc.load(id).context_length or 0)
+    assert browser.value(names)[0] == pc.load(longest).name
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_the_table_needs_no_scrolling_to_the_side(browser: Browser, page: Path, width: int) -> None:
+    open_page(browser, page, width=width)
+    go(browser, "#browse")
+    assert browser.value("document.documentElement.scrollWidth") == width
+    assert "671B" in browser.value("document.querySelector('.models').innerText")
+
+
+def test_a_copied_number_has_all_of_its_digits(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    copied = browser.value("""(() => {
+      const number = [...document.querySelectorAll("#start [data-copy]")].find((one) => one.innerText === "8.03B");
+      getSelection().selectAllChildren(number);
+      const event = new ClipboardEvent("copy", { bubbles: true, cancelable: true, clipboardData: new DataTransfer() });
+      number.dispatchEvent(event);
+      return event.clipboardData.getData("text/plain");
+    })()""")
+    assert copied == "8030261248"
+
+
+def test_the_theme_that_is_chosen_is_remembered(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert browser.value(paper) == "rgb(255, 255, 255)"
+    browser.value("document.getElementById('theme').click(); document.getElementById('theme').click(); 1")
+    assert browser.value(paper) == "rgb(15, 19, 24)"
+    open_page(browser, page)
+    assert browser.value(paper) == "rgb(15, 19, 24)"
+    assert browser.value("document.getElementById('theme').innerText") == "Theme: dark"
+    browser.value("document.getElementById('theme').click(); 1")
+    assert browser.value(paper) == "rgb(255, 255, 255)"
+
+
+def test_a_model_prints_on_two_pages(browser: Browser, page: Path) -> None:
+    open_page(browser, page)
+    go(browser, "#model/deepseek-v3")
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.printed())) <= 2
+
+
+def test_nothing_moves_while_the_page_opens(browser: Browser, page: Path) -> None:
+    browser.ask("Page.navigate", url="about:blank")
+    open_page(browser, page)
+    wait_for(browser, WAIT)
+    shifts = """new Promise((done) => {
+      let sum = 0;
+      new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (sum += value)))
+        .observe({ type: "layout-shift", buffered: true });
+      setTimeout(() => done(sum), 200);
+    })"""
+    assert wait_for(browser, shifts) < 0.01
