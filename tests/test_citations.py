@@ -179,6 +179,6 @@ def test_a_figure_that_its_publisher_corrected_is_a_published_error(
 
 
 def test_a_correction_cites_a_source_of_the_entry() -> None:
-    published = [ENTRY["published"][0] | {"corrected": "nowhere"}]  # type: ignore[index]
+    published = [ENTRY["published"][0] | {"corrected": "nowhere"}]
     with pytest.raises(ParamcountError, match=r"published\.0\.corrected = 'nowhere'"):
         parse_entry(ENTRY | {"published": published})

@@ -50,7 +50,7 @@ def command(
         format = choose_by_extension(str(request.output), extensions, or_else=ANY_EXTENSION)
     else:
         format = request.table_format
-    names = DEFAULT_COLUMNS if columns is None else [column for column in columns.split(",") if column.strip()]
+    names = list(DEFAULT_COLUMNS) if columns is None else [column for column in columns.split(",") if column.strip()]
     model = request.load()
     selection, needed = make_selection(model, names, where, sort, invalid)
     sweep = make_sweep(model, parse_axes(settings), [*names, *needed])

@@ -10,6 +10,7 @@ from paramcount.output.numbers import format_bytes, format_count, format_share
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import summarize_checks
+from paramcount.zoo.links import link_source
 
 PARTS_OF_THEIR_OWN = ("vision", "audio", "projector", "mtp")  # which the component "other" does not include
 MOST_MODULES = 5  # named for the component "other"
@@ -42,8 +43,17 @@ def build_model_table(model: Model, count: Count) -> Table:
     unit = "parameters of the language model" if count.scope == "language_model" else "parameters"
     title = f"{model.name}   {count.total:,} {unit} ({format_count(count.total)})"
     above = [title if model.original else f"{title}   {evidence}"]
-    data = count.to_dict() | {"name": model.name, "proof": evidence}
+    data = count.to_dict() | {"name": model.name, "proof": evidence, "sources": list_sources(model)}
     return Table(columns, rows, data, above=above, below=describe_count(count), headings=False, wraps=True)
+
+
+def list_sources(model: Model) -> list[dict[str, str | None]]:
+    """The sources of a model, each with its address; None if it cites none."""
+    return [
+        {"id": source.id, "kind": source.kind, "ref": source.ref, "url": link_source(source.ref)}
+        | {"accessed": source.accessed.isoformat()}
+        for source in model.sources
+    ]
 
 
 def describe_count(count: Count) -> list[str]:
