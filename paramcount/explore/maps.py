@@ -18,7 +18,7 @@ SMALLEST_CELL = 2.0  # pixels
 SMALLEST_SHARE = 0.04  # of a rectangle with a label
 WIDE = 0.4  # of the width, of a rectangle whose label fits on a narrow screen
 # Colours that are too dark on a dark ground
-ON_DARK = {"norm": "#c4c4c4", "lm_head": "#6f8be0", "mixer": "#b45fb8", "projector": "#b84a85"}
+ON_DARK = {"norm": "#c4c4c4", "lm_head": "#6f8be0", "mixer": "#c27ac6", "projector": "#b84a85"}
 LABELS = {
     "embedding": "Token embedding", "other_embedding": "Other embeddings", "position": "Position embedding",
     "qkv": "Attention: queries, keys, values", "output_projection": "Attention: output",

@@ -95,7 +95,7 @@ def export_models(models: Iterable[Model]) -> Data:
     return {
         "components": COMPONENTS,
         "names": {name: name_group(name) for name in COMPONENTS} | {name: name_part(name) for name in PARTS},
-        "blocks": {name: name_block(name) for name in COMPONENTS},
+        "places": {name: name_block(name) for name in COMPONENTS},
         "lessons": list_lessons(structures.parts.list_all()),
         **export_choices(),
         "models": exported,

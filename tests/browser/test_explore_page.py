@@ -596,14 +596,19 @@ def test_the_map_has_labels_that_people_read_in_colours_that_they_see(browser: B
     for id in FEW:
         go(browser, f"#inside/{id}")
         labels = browser.value("""[...document.querySelectorAll('.map .label')].map((label) =>
-          [label.textContent, ...['rect', 'text'].map((name) => label.querySelector(name).getAttribute('fill'))])""")
+          [label.textContent, ...['rect', 'text'].map((name) => getComputedStyle(label.querySelector(name)).fill)])""")
         assert labels
         for text, ground, ink in labels:
             assert not re.search(r"_|\.weight|[{}]", text)
-            light, deep = sorted((measure_luminance(ground), measure_luminance(ink)), reverse=True)
+            light, deep = sorted((measure_luminance(read_colour(fill)) for fill in (ground, ink)), reverse=True)
             assert (light + 0.05) / (deep + 0.05) >= 4.3, (text, ground)  # white on the blue of embeddings
     titles = browser.value("[...document.querySelectorAll('.map .leaf title')].map((title) => title.textContent)")
     assert any(title.endswith(".weight") for title in titles)
+
+
+def read_colour(fill: str) -> str:
+    """The colour "rgb(1, 2, 3)" in hexadecimal."""
+    return "#" + "".join(f"{int(n):02x}" for n in re.findall("[0-9]+", fill))
 
 
 def test_enter_opens_a_group_of_the_map_and_escape_closes_it(browser: Browser, few: Path) -> None:

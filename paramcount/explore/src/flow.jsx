@@ -19,7 +19,7 @@ function nameStep({ text, component, scopes }, blocks = {}) {
 
 export function Flow({ data, model, context, state, go }) {
   const steps = useMemo(
-    () => (listSteps(model.structure, model.values, context) ?? []).map((step) => ({ ...step, name: nameStep(step, data.blocks) })),
+    () => (listSteps(model.structure, model.values, context) ?? []).map((step) => ({ ...step, name: nameStep(step, data.places) })),
     [model],
   );
   const chosen = /^[0-9]+$/.test(state.options.step ?? "") && steps[state.options.step - 1] ? Number(state.options.step) - 1 : 0;

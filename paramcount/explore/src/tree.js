@@ -2,10 +2,10 @@
 
 /**
  * {label, key, parameters, children | shape, component, count}; parameters of a group are those of its children.
- * A key is that of one child only; `names` are those of parts and components, `blocks` those of the blocks that they are in. Stacks of equally many layers have their path in the label. Layers that differ in some tensors,
+ * A key is that of one child only; `names` are those of parts and components, `places` those of the blocks that they are in. Stacks of equally many layers have their path in the label. Layers that differ in some tensors,
  * as the first one of T5 does, are one stack, whose label has the number of all of them.
  */
-export function groupTensors(tensors, name, { names = {}, blocks = {} } = {}) {
+export function groupTensors(tensors, name, { names = {}, places = {} } = {}) {
   const root = { label: name, key: "", parameters: 0n, count: 1n, children: [] };
   const parts = new Set(tensors.map(({ part }) => part));
   for (const tensor of tensors) {
@@ -27,7 +27,7 @@ export function groupTensors(tensors, name, { names = {}, blocks = {} } = {}) {
       if (child.layers) addLayers(child, tensor);
       group = child;
     }
-    addTensor(group, tensor, blocks);
+    addTensor(group, tensor, places);
   }
   nameAlike(root);
   return root;

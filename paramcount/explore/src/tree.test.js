@@ -54,7 +54,7 @@ test("a grid has a cell of equal area for each copy", () => {
 });
 
 test("groups have the names of their components, tensors titles and the block that they are in", () => {
-  const named = { names: { qkv: "queries, keys and values" }, blocks: { qkv: "attention" } };
+  const named = { names: { qkv: "queries, keys and values" }, places: { qkv: "attention" } };
   const tree = groupTensors([tensor("h.{layer}.q_proj.weight", "qkv", 6n, { title: "queries" })], "m", named);
   const [group] = tree.children;
   assert.deepEqual([group.label, group.key], ["queries, keys and values", "qkv"]);
