@@ -111,6 +111,10 @@ def test_a_text_that_they_cannot_read_is_an_error(text: str, problem: str, capsy
     assert (ended.value.code, capsys.readouterr().err) == (2, f"error: {problem}\n")
 
 
+def test_a_misspelt_name_has_the_nearest_one(run: Runner) -> None:
+    assert "did you mean tiny-mixtral" in run("trace", "tiny-mixtrl", "--text", "ba|").err
+
+
 def test_a_character_that_is_no_token_is_an_error() -> None:
     with pytest.raises(ParamcountError, match="text has the character 'é' "):
         encode("é")

@@ -13,6 +13,7 @@ import paramcount.zoo as zoo
 from paramcount.errors import (
     Argument,
     ParamcountError,
+    find_nearest,
     make_printable,
     make_strict_error,
     quote,
@@ -21,7 +22,7 @@ from paramcount.errors import (
 from paramcount.formats.files import expand_home
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.loading.files import LoadRequest, load_document, load_mapping, load_path, load_yaml
-from paramcount.tiny import find_folder
+from paramcount.tiny import NAMES, find_folder
 from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_names
 
 SPEC_HELP = (
@@ -132,7 +133,9 @@ def _load_name(name: str, request: LoadRequest) -> zoo.Model:
         return replace(load_path(folder, request), id=name, name=name)
     try:
         return zoo.load_entry(find_id(name))
-    except ParamcountError:
+    except ParamcountError as error:
+        if not error.nearest and (nearest := find_nearest(name, NAMES)):
+            raise ParamcountError(error.found, expected=error.expected, nearest=nearest) from None
         from paramcount.huggingface import locate
 
         if not locate.REPO.fullmatch(name):

@@ -120,3 +120,11 @@ def test_an_unknown_model_is_named_with_those_that_there_are(browser: Browser, p
     assert browser.value("document.querySelector('[role=alert]').textContent") == (
         "There is no tiny model tiny-gpt3. There are tiny-gpt2, tiny-mixtral, tiny-mamba."
     )
+
+
+def test_what_cannot_be_switched_off_is_named(browser: Browser, page: Path) -> None:
+    open_run(browser, page, "#run/tiny-mamba?text=dbca&off=0.state,0.7")
+    assert browser.value("document.querySelector('[role=alert]').textContent") == (
+        "tiny-mamba has no 0.7 to switch off. It has 0.state, 1.state."
+    )
+    assert "Switched off: state of layer 0." in browser.value("document.querySelector('article').innerText")

@@ -120,13 +120,16 @@ function OneRun({ tiny, run, at: chosenAt, off, toggle, isPlaying, set, step, is
   const letters = tokens.slice(0, at + 1).map((id) => tiny.alphabet[id]);
   const layers = listLayers(steps);
   const active = model.active < model.total ? `, ${model.active.toLocaleString("en")} of them active for one token` : "";
-  const switched = layers.flatMap(listSwitches).filter(({ key }) => off.has(key));
+  const switches = layers.flatMap(listSwitches);
+  const switched = switches.filter(({ key }) => off.has(key));
+  const missing = isAlone ? [...off].filter((key) => !switches.some((one) => one.key === key)) : []; // it may be another model's
   return (
     <article aria-label={model.id}>
       <h2>{model.id}</h2>
       <p>{model.description} {model.total.toLocaleString("en")} parameters{active}.</p>
       <Answer tiny={tiny} run={run} at={at} isPlaying={isPlaying} set={set} />
       {switched.length > 0 && <p>Switched off: {switched.map(({ key, name }) => `${name} of layer ${key.split(".")[0]}`).join(", ")}.</p>}
+      {missing.length > 0 && <p role="alert" class="wrong">{model.id} has no {missing.join(", ")} to switch off. It has {switches.map(({ key }) => key).join(", ")}.</p>}
       <NextToken tiny={tiny} prediction={predictions[at]} token={letters[at]} />
       {layers.map(({ layer, attention, caches, scan, router }) => (
         <details key={layer} class="layer" open>
