@@ -44,7 +44,14 @@ def test_integers_that_javascript_cannot_hold_are_trees() -> None:
 def test_the_data_of_a_page_are_the_same_after_compression() -> None:
     lists = {"structures": [{"a": 1}, {"b": [2]}], "parts": [{"n": n} for n in range(9001)], "drawings": []}
     plain = {"expressions": ["x", 1], "packings": [], "words": ["ü\n", "\u2028"]}
-    data = {"gpus": ["A"], "models": [{"id": f"m{n}"} for n in range(201)], **lists, **plain}
+    data = {
+        "blocks": {"ids": 1},
+        "ids": 2,
+        "layout": 3,
+        "models": [{"id": f"m{n}"} for n in range(201)],
+        **lists,
+        **plain,
+    }
     assert expand(compress(data)) == data
 
 

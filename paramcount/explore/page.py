@@ -119,7 +119,7 @@ def compress(data: dict[str, Any]) -> bytes:
     """The data of a page as compressed lines of JSON: its fields, then blocks of values. blocks.js reads them."""
     blocks = [(name, size, len(data[name])) for name, size in BLOCKS.items()]
     fields = {name: value for name, value in data.items() if name not in BLOCKS}
-    first = fields | {"ids": [model["id"] for model in data["models"]], "blocks": blocks}
+    first = {"ids": [model["id"] for model in data["models"]], "layout": blocks, "fields": fields}
     lines = (
         make_columns(values) if name in RECORDS else values
         for name, size, length in blocks
@@ -135,10 +135,9 @@ def compress_lines(lines: Iterable[Any]) -> bytes:
 
 def expand(compressed: bytes) -> dict[str, Any]:
     """The data that `compress` was given."""
-    data: dict[str, Any]
-    data, *lines = map(json.loads, gzip.decompress(compressed).splitlines())
-    del data["ids"]
-    for name, size, length in data.pop("blocks"):
+    first, *lines = map(json.loads, gzip.decompress(compressed).splitlines())
+    data: dict[str, Any] = first["fields"]
+    for name, size, length in first["layout"]:
         read, lines = lines[: ceil(length / size)], lines[ceil(length / size) :]
         data[name] = [value for line in read for value in (list_records(**line) if name in RECORDS else line)]
     return data

@@ -29,7 +29,7 @@ export async function readElement(element) {
 
 const NEWLINE = 10;
 
-/** The data of an element: the fields of its first line, and {name: a Blocks} of what the other lines have. */
+/** The data of an element: its fields, the ids of its models, and {name: a Blocks} of what the other lines have. */
 export function readLines(bytes) {
   const decoder = new TextDecoder();
   const lines = [];
@@ -39,11 +39,12 @@ export function readLines(bytes) {
     lines.push(() => JSON.parse(decoder.decode(line)));
     start = end < 0 ? bytes.length : end + 1;
   }
-  const { blocks, ...fields } = lines.shift()();
-  for (const [name, size, length] of blocks) {
-    fields[name] = new Blocks(lines.splice(0, Math.ceil(length / size)), size, length);
+  const { ids, layout, fields } = lines.shift()();
+  const data = { ...fields, ids };
+  for (const [name, size, length] of layout) {
+    data[name] = new Blocks(lines.splice(0, Math.ceil(length / size)), size, length);
   }
-  return fields;
+  return data;
 }
 
 /** Values in blocks of so many, each block a function that parses it. */

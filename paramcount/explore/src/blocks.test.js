@@ -24,9 +24,9 @@ test("records are read from the columns of their kind, in their order; other val
 });
 
 test("lines are blocks of the fields that the first one names", () => {
-  const text = '{"gpus":["ü"],"blocks":[["words",2,3],["none",5,0],["parts",9,1]]}\n["a","b"]\n["c"]\n[7]\n';
-  const { gpus, words, none, parts, blocks } = readLines(new TextEncoder().encode(text));
-  assert.deepEqual([gpus, words.list(), none.list(), parts.get(0), blocks], [["ü"], ["a", "b", "c"], [], 7, undefined]);
+  const text = '{"ids":["m"],"layout":[["words",2,3],["none",5,0],["parts",9,1]],"fields":{"gpus":["ü"],"layout":7}}\n["a","b"]\n["c"]\n[7]\n';
+  const { ids, gpus, layout, words, none, parts } = readLines(new TextEncoder().encode(text));
+  assert.deepEqual([ids, gpus, layout, words.list(), none.list(), parts.get(0)], [["m"], ["ü"], 7, ["a", "b", "c"], [], 7]);
 });
 
 test("a block is read when it is first needed, and once", () => {
