@@ -191,8 +191,9 @@ def test_a_missing_extra_is_named(
 
 
 def test_the_zoo_is_a_frame_of_exact_integers() -> None:
-    frame = pc.zoo()
+    frame = pc.zoo(estimates=True)
     assert list(frame["id"]) == list(zoo.list_ids())
+    assert list(pc.zoo()["id"]) == [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
     for field in find_table("models").fields:
         dtype = {"integer": "Int64", "flag": "boolean", "date": "datetime64"}.get(field.type, "")
         assert str(frame[field.name].dtype).startswith(dtype)

@@ -652,6 +652,7 @@ from paramcount.flow.operations.task_updates import TaskUpdate as TaskUpdate
 from paramcount.flow.operations.task_updates import update_by_task as update_by_task
 from paramcount.flow import positions as positions
 from paramcount.flow.positions import count_positions as count_positions
+from paramcount.flow.positions import list_position_limits as list_position_limits
 from paramcount.flow import reach as reach
 from paramcount.flow.reach import ALL as ALL
 from paramcount.flow.reach import Reach as Reach
