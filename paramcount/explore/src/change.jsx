@@ -1,17 +1,16 @@
 // One model with its sizes to change: every count, formula, cache and cost follows, beside the published ones.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { Bar } from "./bar.jsx";
 import { describeDifference, findNearestValid, listChanges, readVariant } from "./changes.js";
-import { readChoice } from "./choices.js";
-import { formatCommand, formatConfig, formatYaml } from "./copies.js";
-import { count, countCache, countFlops, explainFlops, findErrors, findList, nameFlops, nameValues } from "./count.js";
-import { copyText } from "./clipboard.js";
+import { Copies } from "./copies.jsx";
+import { Costs } from "./costs.jsx";
+import { count, findErrors, findList, nameValues } from "./count.js";
 import { chooseModel, countPublished } from "./data.js";
 import { CHOICES, Fitting } from "./fit.jsx";
-import { countWeights } from "./memory.js";
-import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
+import { fillFormula, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
+import { Size } from "./size.jsx";
 import { formatFragment } from "./state.js";
 
 export function Change({ data, state, go }) {
@@ -115,59 +114,6 @@ function Errors({ structure, values, errors, changed, set }) {
   );
 }
 
-const LOWEST = 8n; // the slider begins at an eighth of the published value, and ends at twice it
-const EIGHT = 8n; // the least end of a slider
-
-/** A slider and a field; a mark shows where the published value is. */
-function Size({ path, limits, value, published, list, wrong, set }) {
-  const id = `size-${path}`;
-  if (!limits || (list && value === published)) {
-    return (
-      <div class="size">
-        <span>{path}</span> <output>{formatCount(value)}</output>
-        <small>{list ? `It follows from ${list}.` : "The structure depends on it."}</small>
-      </div>
-    );
-  }
-  const step = findStep(published);
-  const least = BigInt(limits[0]);
-  const lowest = published - ((published - (published / LOWEST > least ? published / LOWEST : least)) / step) * step;
-  const highest = published * 2n > EIGHT ? published * 2n : EIGHT;
-  const share = Number(published - lowest) / Number(highest - lowest);
-  return (
-    <div class={wrong ? "size wrong" : value === published ? "size" : "size changed"}>
-      <label for={id}>{path}</label>
-      <span class="slider" style={{ "--published": share }} title={`published: ${formatCount(published)}`}>
-        <input
-          type="range"
-          aria-label={`${path}, slider; published: ${formatCount(published)}`}
-          min={lowest.toString()}
-          max={highest.toString()}
-          step={step.toString()}
-          value={value.toString()}
-          onInput={(event) => set(event.target.value)}
-        />
-      </span>
-      <input
-        type="number"
-        id={id}
-        min={limits[0]}
-        max={limits[1]}
-        value={value.toString()}
-        aria-invalid={wrong}
-        onInput={(event) => /^\d+$/.test(event.target.value) && set(event.target.value)}
-      />
-    </div>
-  );
-}
-
-/** The largest power of two that divides a value, at most a 32nd of it. */
-function findStep(value) {
-  let step = 1n;
-  while (value % (step * 2n) === 0n && step * 64n <= value) step *= 2n;
-  return step;
-}
-
 function Results({ data, model, variant, values, difference, options, set }) {
   const { structure } = variant;
   const counted = useMemo(() => count(structure, values), [structure, ...values]);
@@ -227,78 +173,6 @@ function Results({ data, model, variant, values, difference, options, set }) {
       <Fitting data={data} model={model} variant={variant} values={values} changed={changed} options={options} set={set} />
       <p><a href={formatFragment({ view: "fit", ids: [model.id], options })}>The fewest of each GPU, and the commands</a></p>
       <Costs data={data} model={model} structure={structure} values={values} isChanged={isChanged} options={options} />
-    </>
-  );
-}
-
-function Costs({ data, model, structure, values, isChanged, options }) {
-  const { choice } = readChoice(data, model, structure, values, isChanged, options, new Map());
-  const context = BigInt(choice.context);
-  const cache = countCache(structure, values, context);
-  const flops = countFlops(structure, values, context);
-  const weights = useMemo(() => data.dtypes.map((_, i) => countWeights(structure, values, i)), [structure, ...values]);
-  return (
-    <dl class="pairs">
-      {cache && (
-        <>
-          <dt>KV cache per token (BF16)</dt>
-          <dd>{formatCount(cache.perToken)} bytes</dd>
-          <dt>KV cache of one sequence of {formatCount(context)} tokens</dt>
-          <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
-        </>
-      )}
-      <dt>{nameFlops(structure, context)}</dt>
-      <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
-      {flops && flops.expanded !== flops.total && (
-        <>
-          <dt>the same if MLA expands all latents anew, as the reference does</dt>
-          <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
-        </>
-      )}
-      {data.dtypes.map((name, i) => (
-        <>
-          <dt key={name}>Weights in {name}</dt>
-          <dd>{formatBytes(weights[i])}</dd>
-        </>
-      ))}
-    </dl>
-  );
-}
-
-function Copies({ model, variant, changed, difference }) {
-  const [message, setMessage] = useState("");
-  const config = useMemo(() => formatConfig(model, variant, changed), [model, variant, JSON.stringify(changed.map(String))]);
-  const copies = [
-    ["YAML", formatYaml(model, variant, changed)],
-    ["config.json", config.text],
-    ["command", formatCommand(model, variant, changed)],
-    ["link", location.href],
-  ];
-  return (
-    <>
-      <p class="actions">
-        {copies.map(([name, content]) =>
-          content && (
-            <button
-              type="button"
-              key={name}
-              onClick={() => copyText(content).then((done) => setMessage(done ? `Copied the ${name}` : "The browser did not allow copying"))}
-            >
-              Copy as {name}
-            </button>
-          ),
-        )}
-        <span role="status">{message}</span>
-      </p>
-      {config.reason && <p><small>No config.json: {config.reason}.</small></p>}
-      {config.text && model.release_difference && (
-        <p>
-          <small>
-            The config.json is for what {model.reference} builds, which is not what the released files contain
-            {difference && `: ${difference}`}.
-          </small>
-        </p>
-      )}
     </>
   );
 }

@@ -1,13 +1,13 @@
 // Models side by side: components, active parameters, KV cache, memory against context, and the sizes that differ.
 
 import { useMemo } from "preact/hooks";
-import { describePair, differs, findContext, sampleCaches } from "./compare.js";
+import { Charts } from "./charts.jsx";
+import { describePair, differs, findContext } from "./compare.js";
 import { parseNumber } from "./choices.js";
 import { countCache, nameValues } from "./count.js";
 import { countPublished } from "./data.js";
-import { fillFormula, formatBytes, formatCount, formatShare, formatShort } from "./format.js";
+import { fillFormula, formatBytes, formatCount, formatShare } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
-import { Chart, barX, dot, lineY, ruleX, selectLast, stackX, text } from "./plot.jsx";
 
 export function Compare({ data, state, go }) {
   const models = useMemo(
@@ -65,71 +65,7 @@ export function Compare({ data, state, go }) {
   );
 }
 
-function Charts({ data, models, counts, present }) {
-  const names = models.map((model) => model.name);
-  const totals = models.flatMap((model, i) => [
-    { model: model.name, what: "total", n: Number(counts[i].total) },
-    { model: model.name, what: "active", n: Number(counts[i].active) },
-  ]);
-  const shares = models.flatMap((model, i) =>
-    present.map((name) => ({ model: model.name, component: name, share: Number((counts[i].components[name] * 1000000n) / counts[i].total) / 10000 })),
-  );
-  const caches = useMemo(() => sampleCaches(models), [models]);
-  const left = Math.min(220, 20 + 7 * Math.max(...names.map((name) => name.length)));
-  const of = [models];
-  return (
-    <div class="charts">
-      <Chart
-        label="Total parameters (light), and those active per token (dark)"
-        of={of}
-        make={() => ({
-          marginLeft: left,
-          height: 60 + 34 * models.length,
-          x: { label: "parameters", tickFormat: (n) => formatShort(BigInt(n)).replace(".0", ""), grid: true, nice: true },
-          y: { domain: names, label: null },
-          marks: [
-            barX(totals.filter(({ what }) => what === "total"), { x: "n", y: "model", fill: "var(--total)" }),
-            barX(totals.filter(({ what }) => what === "active"), { x: "n", y: "model", fill: "var(--active)", insetTop: 6, insetBottom: 6 }),
-            ruleX([0]),
-          ],
-        })}
-      />
-      <Chart
-        label="Components, in percent of the total"
-        of={of}
-        make={() => ({
-          marginLeft: left,
-          height: 60 + 34 * models.length,
-          x: { label: "% of the parameters", domain: [0, 100] },
-          y: { domain: names, label: null },
-          color: { domain: present, range: present.map((name) => data.colors[name]), legend: true },
-          marks: [barX(shares, stackX({ x: "share", y: "model", fill: "component", order: present }))],
-        })}
-      />
-      {caches.points.length > 0 && (
-        <Chart
-          label="KV cache and states of one sequence in BF16, in GB, up to the longest context of each model"
-          of={of}
-          make={() => ({
-            height: 300,
-            marginRight: left,
-            x: { label: "context (tokens)", domain: [0, caches.longest], ticks: caches.ticks, tickFormat: formatTokens, grid: true },
-            y: { label: "GB", zero: true, grid: true, nice: true },
-            marks: [
-              lineY(caches.points, { x: "context", y: "gigabytes", z: "model", stroke: "model" }),
-              dot(caches.points, selectLast({ x: "context", y: "gigabytes", z: "model", fill: "model" })),
-              text(caches.points, selectLast({ x: "context", y: "gigabytes", z: "model", text: "model", textAnchor: "start", dx: 8 })),
-            ],
-          })}
-        />
-      )}
-    </div>
-  );
-}
-
 const formatPart = (n, total) => (n === 0n ? "–" : `${formatCount(n)} (${formatShare(n, total)})`);
-
-const formatTokens = (n) => (n < 1024 ? n : `${n / 1024}k`);
 
 function Numbers({ models, counts, present, context }) {
   const rows = [

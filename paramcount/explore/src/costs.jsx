@@ -1,0 +1,41 @@
+// The KV cache, the FLOPs and the weights of a model in every dtype.
+
+import { useMemo } from "preact/hooks";
+import { readChoice } from "./choices.js";
+import { countCache, countFlops, explainFlops, nameFlops } from "./count.js";
+import { formatBytes, formatCount, formatShort } from "./format.js";
+import { countWeights } from "./memory.js";
+
+export function Costs({ data, model, structure, values, isChanged, options }) {
+  const { choice } = readChoice(data, model, structure, values, isChanged, options, new Map());
+  const context = BigInt(choice.context);
+  const cache = countCache(structure, values, context);
+  const flops = countFlops(structure, values, context);
+  const weights = useMemo(() => data.dtypes.map((_, i) => countWeights(structure, values, i)), [structure, ...values]);
+  return (
+    <dl class="pairs">
+      {cache && (
+        <>
+          <dt>KV cache per token (BF16)</dt>
+          <dd>{formatCount(cache.perToken)} bytes</dd>
+          <dt>KV cache of one sequence of {formatCount(context)} tokens</dt>
+          <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
+        </>
+      )}
+      <dt>{nameFlops(structure, context)}</dt>
+      <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
+      {flops && flops.expanded !== flops.total && (
+        <>
+          <dt>the same if MLA expands all latents anew, as the reference does</dt>
+          <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
+        </>
+      )}
+      {data.dtypes.map((name, i) => (
+        <>
+          <dt key={name}>Weights in {name}</dt>
+          <dd>{formatBytes(weights[i])}</dd>
+        </>
+      ))}
+    </dl>
+  );
+}
