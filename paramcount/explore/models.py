@@ -27,7 +27,6 @@ from paramcount.symbolic.trees import to_json
 from paramcount.views.forward_settings import format_setting, list_forward_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import describe_release_difference
-from paramcount.zoo.entries import Published
 from paramcount.zoo.what_if import change_sizes, get_size, list_paths
 
 MOST_VARIANTS = 8  # of one model
@@ -146,19 +145,10 @@ def export_model(model: Model, structures: Structures) -> Data:
         "settings": {name: format_setting(values) for name, values in list_forward_settings(model).items()},
         "drawing": structures.drawings.add(model, structures.flows.get(structure, [])),
         "variants": variants,
-        "published": [export_published(figure) for figure in model.published],
-        "sources": [{"id": source.id, "ref": source.ref} for source in model.sources],
         "article": render_article(model),
         "yaml": export_yaml(model),
         "config": export_config(model, set.intersection(*paths)),
-        "notes": [*model.notes, *count.notes],
-        "warnings": list(count.warnings),
     }
-
-
-def export_published(figure: Published) -> Data:
-    value = figure.value if isinstance(figure.value, str) else f"{figure.value:,}"
-    return {"what": figure.what, "value": value, "source": figure.source}
 
 
 def list_variants(model: Model) -> Iterator[tuple[str, str, object]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.explore.maps import write_colour_rules
+from paramcount.explore.phrases import find_phrases, fold, unfold
 from paramcount.explore.rows import Row, export_rows, list_rows, read_rows
 from paramcount.explore.start import build_start, choose_examples
 from paramcount.version import __version__
@@ -116,7 +117,11 @@ def hash_script(script: str) -> str:
 
 
 def compress(data: dict[str, Any]) -> bytes:
-    """The data of a page as compressed lines of JSON: its fields, then blocks of values. blocks.js reads them."""
+    """The data of a page as compressed lines of JSON: its fields, then blocks of values. blocks.js reads them, and
+    data.js the phrases of articles."""
+    phrases = find_phrases(model["article"] for model in data["models"])
+    models = [model | {"article": fold(model["article"], phrases)} for model in data["models"]]
+    data = data | {"models": models, "phrases": phrases}
     blocks = [(name, size, len(data[name])) for name, size in BLOCKS.items()]
     fields = {name: value for name, value in data.items() if name not in BLOCKS}
     first = {"ids": [model["id"] for model in data["models"]], "layout": blocks, "fields": fields}
@@ -140,6 +145,9 @@ def expand(compressed: bytes) -> dict[str, Any]:
     for name, size, length in first["layout"]:
         read, lines = lines[: ceil(length / size)], lines[ceil(length / size) :]
         data[name] = [value for line in read for value in (list_records(**line) if name in RECORDS else line)]
+    phrases = data.pop("phrases", [])
+    for model in data["models"]:
+        model["article"] = unfold(model.get("article", ""), phrases)
     return data
 
 

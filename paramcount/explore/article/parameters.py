@@ -24,7 +24,7 @@ THINNEST = 0.1  # units of a component that is drawn
 def render_parameters(model: Model, count: Count, explanation: Explanation) -> Html:
     rows = [row for component in explanation.components for row in list_rows(component, count)]
     total = [element("b", "total"), element("b", count.total), "", ""]
-    table = make_table(["component", "parameters", "share", "why"], [*rows, total], numbers=(1, 2))
+    table = make_table(["component", "parameters", "share", "why"], [*rows, total], numbers=(1, 2), class_="why")
     lines = [element("li", line) for line in describe_count(count)]
     commands = [make_command("show", model.id), make_command("explain", model.id), make_command("map", model.id)]
     return make_section("Where the parameters are", commands, draw_bar(count.components), table, element("ul", *lines))
@@ -62,7 +62,8 @@ def draw_bar(components: Mapping[str, int]) -> Html:
         left += n
         if width >= THINNEST:
             rects.append(element("rect", x=round(x), width=max(1, round(width)), height=24, fill=COLOURS[name]))
-    label = ", ".join(f"{name} {format_share(n, total)}" for name, n in parts.items())
+    largest = max(parts, key=lambda name: parts[name], default="")
+    label = f"{largest} {format_share(parts[largest], total)}, the rest in the table" if parts else "no parameters"
     return element(
         "svg", *rects, class_="parts", viewBox=f"0 0 {BAR} 24", preserveAspectRatio="none", role="img", aria_label=label
     )
@@ -78,7 +79,9 @@ def render_experts(model: Model, explanation: Explanation) -> Html:
 def render_group(group: ExpertGroup) -> Html:
     rows = [[label, terms, n] for label, terms, n in list_expert_sums(group)]
     description = describe_experts(group)
-    return join((element("p", description), make_table(["", "why", "parameters"], rows, numbers=(2,))))
+    return join(
+        (element("p", description), make_table(["experts", "why", "parameters"], rows, numbers=(2,), class_="why"))
+    )
 
 
 def render_active(explanation: Explanation) -> Html:
@@ -105,5 +108,5 @@ def render_published(model: Model, count: Count) -> Html:
         ]
         for check, reason in checks
     ]
-    table = make_table(["published", "counts", "computed", "why"], rows, numbers=(0, 2))
+    table = make_table(["published", "counts", "computed", "why"], rows, numbers=(0, 2), class_="why")
     return make_section("Published figures", [make_command("why", model.id)], table)

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from paramcount.explore.article.elements import Html, element, make_command, make_number, make_section, make_table
 from paramcount.sizes.values import format_size
 from paramcount.views.diff import Difference, diff_models
-from paramcount.zoo import CONFIGS, Model, load_entry
+from paramcount.zoo import CONFIGS, Model, count_model, load_entry
 
 ALIKE = 4  # a predecessor is at most so many times as large, or as small
+MOST = 11  # relatives in the table
 ENCODERS = ("vision", "audio")  # which a predecessor has if the model has them
 
 
@@ -110,6 +111,7 @@ def render_siblings(model: Model) -> Html:
     relatives = list_relatives(model)
     if len(relatives) < 2:
         return Html("")
+    shown = list_nearest(relatives, model)
     rows = [
         [
             element("b", relative.name) if relative.id == model.id else make_link(relative),
@@ -117,10 +119,24 @@ def render_siblings(model: Model) -> Html:
             "" if relative.active == relative.total else make_number(relative.active),
             relative.released,
         ]
-        for relative in relatives
+        for relative in shown
     ]
     table = make_table(["model", "total", "active", "released"], rows, numbers=(1, 2))
-    return make_section(f"The family {model.family}", [make_command("list", str(model.family))], table)
+    commands = [make_command("list", str(model.family))]
+    if len(shown) == len(relatives):
+        return make_section(f"The family {model.family}", commands, table)
+    text = f"The nearest in size of {len(relatives):,} models."
+    return make_section(f"The family {model.family}", commands, element("p", text), table)
+
+
+def list_nearest(relatives: Sequence[Relative], model: Model) -> Sequence[Relative]:
+    """The relatives nearest in size, smallest first."""
+    total = count_model(model).total
+    own = next((i for i, relative in enumerate(relatives) if relative.id == model.id), None)
+    if own is None:
+        own = sum(relative.total < total for relative in relatives)
+    first = max(0, min(own - MOST // 2, len(relatives) - MOST))
+    return relatives[first : first + MOST]
 
 
 def make_link(relative: Relative) -> Html:

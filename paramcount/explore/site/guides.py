@@ -47,6 +47,8 @@ def make_guide_page(topic: str, text: str, markdown: MarkdownIt) -> WebPage:
             for name in ("href", "src"):
                 if isinstance(target := child.attrs.get(name), str):
                     child.attrs[name] = find_target(target, root)
+                    if name == "src":
+                        child.attrs |= measure_image(target)
     heading = next((tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"), topic)
     body = Html(markdown.renderer.render(tokens, markdown.options, {}))
     trail = [] if topic == INDEX else [element("p", element("a", "Guides", href="../"), class_="trail")]
@@ -69,6 +71,17 @@ def find_target(target: str, root: str) -> str:
         return target
     path = PurePosixPath(target.partition("#")[0])
     return f"{root}{path.stem}/" if path.suffix == ".md" else f"{root}{path}"
+
+
+def measure_image(name: str) -> dict[str, str | int | float]:
+    """The width and height of a picture of the guides, for a page that does not move when it is loaded."""
+    data = GUIDES.joinpath(name).read_bytes()
+    if data[8:16] == b"WEBPVP8X":
+        return {"width": int.from_bytes(data[24:27], "little") + 1, "height": int.from_bytes(data[27:30], "little") + 1}
+    if data.startswith(b"\x89PNG"):
+        return {"width": int.from_bytes(data[16:20]), "height": int.from_bytes(data[20:24])}
+    match = re.search(rb' width="(\d+)[.\d]*" height="(\d+)', data)
+    return {"width": int(match[1]), "height": int(match[2])} if match else {}
 
 
 def find_description(text: str) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from paramcount.explore.article.elements import Html, element
 from paramcount.explore.page import hash_script
 
 
-def render_missing(url: str, styles: Iterable[Path]) -> str:
-    style = "\n".join(path.read_text(encoding="utf-8") for path in styles)
+def render_missing(url: str, style: str) -> str:
+    """The page; its links are absolute if the address of the site is known."""
     home = url or "/"
     main = element(
         "main",

@@ -58,7 +58,7 @@ if (filter) {
       row.hidden = !words.every((word) => text.includes(word));
       shown += !row.hidden;
     }
-    document.getElementById("number").textContent = `${shown.toLocaleString("en")} models.`;
+    document.getElementById("number").textContent = `${shown.toLocaleString("en")} model${shown === 1 ? "" : "s"}.`;
   };
   filter.form.addEventListener("submit", (event) => event.preventDefault());
   filter.addEventListener("input", show);

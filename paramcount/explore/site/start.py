@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from paramcount.explore.article.elements import Html, element, join, make_number
+from paramcount.explore.rows import FAMOUS
 from paramcount.explore.site.frame import WebPage
 from paramcount.explore.site.lesson import draw_lesson
 from paramcount.explore.site.listing import ListedModel, order_by_release
 from paramcount.explore.site.models import MAP_SIZE, describe_map
 
-FAMOUS = ("deepseek-v3", "gpt-oss-120b", "llama-3.1-8b", "mixtral-8x7b", "gpt2-xl")
+MOST = 5  # famous models
 QUESTION = "How big is a language model, and why?"
 
 
 def make_start_page(models: Sequence[ListedModel], *, preview: bool) -> WebPage:
     """The page that opens first."""
     by_id = {model.id: model for model in models}
-    famous = [by_id[id] for id in FAMOUS if id in by_id] or order_by_release(models)[: len(FAMOUS)]
+    famous = [by_id[id] for id in FAMOUS if id in by_id][:MOST] or order_by_release(models)[:MOST]
     first = famous[0]
     answer = f"Exact parameter counts of {len(models):,} models, from their configs alone, with the arithmetic."
 

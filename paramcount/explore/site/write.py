@@ -10,7 +10,7 @@ from pathlib import Path
 from paramcount.drawing.map_svg import render_map
 from paramcount.drawing.parameter_map import make_map
 from paramcount.errors import ParamcountError
-from paramcount.explore import page
+from paramcount.explore.maps import write_colour_rules
 from paramcount.explore.page import FOLDER, build_page, build_zoo_page
 from paramcount.explore.site.folder import open_site_folder
 from paramcount.explore.site.frame import WebPage, render_document
@@ -30,7 +30,7 @@ from paramcount.output.numbers import format_count
 from paramcount.zoo import Model, load_entry
 
 HERE = Path(__file__).parent
-STYLES = (*(FOLDER / name for name in page.STYLES), HERE / "site.css")
+STYLES = (FOLDER / "style.css", FOLDER / "article.css", HERE / "site.css")
 WORKFLOW = ".github/workflows/pages.yml"
 Report = Callable[[int, int], None]
 
@@ -128,12 +128,13 @@ def make_guides() -> Iterable[WebPage]:
 def write_rest(folder: Path, listed: Sequence[ListedModel], app: str, url: str) -> None:
     """The page to explore, the style, the script and the files that servers look for."""
     write_file(folder / "explore" / "index.html", app)
-    write_file(folder / "site.css", "\n".join(path.read_text(encoding="utf-8") for path in STYLES))
+    style = "\n".join([write_colour_rules(), *(path.read_text(encoding="utf-8") for path in STYLES)])
+    write_file(folder / "site.css", style)
     write_file(folder / "site.js", (HERE / "site.js").read_text(encoding="utf-8"))
     names = [[model.name, model.id, model.place, format_count(model.total)] for model in listed]
     data = json.dumps(names, ensure_ascii=True, separators=(",", ":"))
     write_file(folder / "models.js", f"showModels({data});\n")
-    write_file(folder / "404.html", render_missing(url, STYLES))
+    write_file(folder / "404.html", render_missing(url, style))
     write_file(folder / ".nojekyll", "")
     write_file(folder / WORKFLOW, (HERE / "pages.yml").read_text(encoding="utf-8"))
 

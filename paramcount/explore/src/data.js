@@ -45,7 +45,11 @@ export function merge(all, rows) {
   return { ...all[0], colors: makeColors("c"), inks: makeColors("on"), lessons, models, byId: { get: (id) => complete(byId.get(id)), has: (id) => byId.has(id) } };
 }
 
-/** Values as BigInt, and structures in their place. */
+/** An article with its phrases in place of single characters, as `unfold` of phrases.py. */
+export const unfold = (folded, phrases) =>
+  folded.replace(/[\ue000-\uf8ff]/g, (character) => phrases[character.charCodeAt(0) - 0xe000]);
+
+/** Values as BigInt, structures in their place, and the article written out. */
 function prepareModel(model, data) {
   const variants = [
     { label: "as published", changes: {}, structure: model.structure, values: model.values },
@@ -53,6 +57,7 @@ function prepareModel(model, data) {
   ].map((variant) => ({ ...variant, structure: prepareStructure(data, variant.structure), values: variant.values.map(BigInt) }));
   const prepared = {
     ...model,
+    article: unfold(model.article ?? "", data.phrases),
     variants,
     structure: variants[0].structure,
     values: variants[0].values,

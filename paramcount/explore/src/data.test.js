@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { Blocks } from "./blocks.js";
-import { chooseModel, merge, nameModels } from "./data.js";
+import { chooseModel, merge, nameModels, unfold } from "./data.js";
 
 const record = (total) => ({ total, reference_total: total, active: total, drawing: null, variants: [], structure: 0, values: [7] });
 const make = (ids, totals) => ({
@@ -37,4 +37,8 @@ test("without a model in the address the first one is chosen", () => {
 test("names of models are their ids and aliases", () => {
   const models = [row("a", "b"), row("b")];
   assert.deepEqual([...nameModels(models)], [["b", models[1]], ["a", models[0]]]);
+});
+
+test("an article is written out of its phrases", () => {
+  assert.equal(unfold("\ue001one\ue000, \ue001two\ue000", ["</b>", "<b>"]), "<b>one</b>, <b>two</b>");
 });

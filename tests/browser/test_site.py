@@ -1,0 +1,122 @@
+"""The site in a browser: accessible, silent, still, within the screen, and its scripts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.explore.site import write_site
+from paramcount.zoo import load_entry
+from tests.browser.chromium import Browser, run_browser
+
+pytestmark = pytest.mark.browser
+pytest.importorskip("markdown_it")
+MODELS = ("gpt2-small", "qwen3-8b", "deepseek-v3", "deepseek-v2", "llama-3.1-8b", "mixtral-8x7b")
+PAGES = ("index", "models/index", "models/deepseek-v3/index", "families/deepseek/index", "guides/terms/index",
+         "guides/gallery/index", "404")  # fmt: skip
+AXE = Path(pc.__file__).parent / "explore" / "node_modules" / "axe-core" / "axe.min.js"
+VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(
+  violations.map(({ id, nodes }) => [id, nodes.length, nodes[0].html.slice(0, 200)])))"""
+WIDE = """[...document.body.querySelectorAll("*")]
+  .filter((node) => !node.closest(".scroll, .skip, .search ul, pre"))
+  .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
+  .map((node) => node.outerHTML.slice(0, 80))"""
+SHIFTS = """new Promise((resolve) => {
+  let sum = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((shift) => (sum += shift.value)))
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => resolve(sum), 300);
+})"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("site") / "site"
+    write_site(str(place), list(map(load_entry, MODELS)))
+    return place
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+def await_value(browser: Browser, expression: str) -> Any:
+    answer = browser.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+    assert "exceptionDetails" not in answer, answer
+    return answer["result"].get("value")
+
+
+def wait_for(browser: Browser, expression: str) -> None:
+    deadline = time.monotonic() + 30
+    while not browser.value(expression):
+        assert time.monotonic() < deadline, expression
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (768, False), (1280, False), (1280, True)])
+def test_a_page_is_silent_fits_the_screen_and_does_not_move(
+    browser: Browser, site: Path, page: str, width: int, *, dark: bool
+) -> None:
+    browser.open(site / f"{page}.html", width=width, dark=dark)
+    assert await_value(browser, SHIFTS) == 0
+    assert browser.complaints() == []
+    assert browser.value(WIDE) == []
+    assert all(url.startswith(("file:", "data:")) for url in browser.requests())
+    assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: npm ci in paramcount/explore")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_no_violation(browser: Browser, site: Path, page: str, *, dark: bool) -> None:
+    browser.open(site / f"{page}.html", dark=dark)
+    browser.value(AXE.read_text(encoding="utf-8") + "; 0")
+    assert json.loads(await_value(browser, VIOLATIONS)) == []
+
+
+def test_the_search_finds_a_model_and_opens_its_page(browser: Browser, site: Path) -> None:
+    browser.open(site / "index.html")
+    browser.value("document.getElementById('search').focus()")
+    wait_for(browser, "!!document.querySelector('script[src=\"models.js\"]')")
+    browser.ask("Input.insertText", text="Deep seek v3")
+    wait_for(browser, "!document.getElementById('found').hidden")
+    assert browser.value("[...document.querySelectorAll('#found a')].map((link) => link.textContent)") == [
+        "DeepSeek-V3671B"
+    ]
+    browser.value("document.querySelector('.search button').click()")
+    deadline = time.monotonic() + 30
+    while not get_address(browser).endswith("/models/deepseek-v3/"):
+        assert time.monotonic() < deadline, get_address(browser)
+
+
+def get_address(browser: Browser) -> str:
+    """The address of the page, asked without the page, which may be on its way to another."""
+    return str(browser.ask("Page.getNavigationHistory")["entries"][-1]["url"])
+
+
+def test_the_table_sorts_and_filters(browser: Browser, site: Path) -> None:
+    browser.open(site / "models" / "index.html")
+    names = "[...document.querySelectorAll('tbody tr:not([hidden]) th')].map((cell) => cell.textContent)"
+    browser.value("document.querySelectorAll('thead button')[1].click()")
+    by_total = sorted(MODELS, key=lambda id: -int(pc.count(id).total))
+    assert browser.value(names) == [load_entry(id).name for id in by_total]
+    browser.value("const field = document.getElementById('filter'); field.value = 'meta 2024'; "
+                  "field.dispatchEvent(new Event('input'))")  # fmt: skip
+    assert browser.value(names) == ["Llama 3.1 8B"]
+    assert browser.value("document.getElementById('number').textContent") == "1 model."
+
+
+def test_a_number_is_copied_in_full(browser: Browser, site: Path) -> None:
+    browser.open(site / "models" / "deepseek-v3" / "index.html")
+    browser.value("window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }; 0")
+    browser.value("document.querySelector('.lead [data-copy]').click()")
+    browser.value("document.querySelector('.command').click()")
+    assert browser.value("copied") == [str(pc.count("deepseek-v3").total), "paramcount show deepseek-v3"]
