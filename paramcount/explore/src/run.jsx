@@ -130,7 +130,7 @@ function OneRun({ tiny, run, at: chosenAt, off, toggle, isPlaying, set, step, is
       <Answer tiny={tiny} run={run} at={at} isPlaying={isPlaying} set={set} />
       {switched.length > 0 && <p>Switched off: {switched.map(({ key, name }) => `${name} of layer ${key.split(".")[0]}`).join(", ")}.</p>}
       {missing.length > 0 && <p role="alert" class="wrong">{model.id} has no {missing.join(", ")} to switch off. It has {switches.map(({ key }) => key).join(", ")}.</p>}
-      <NextToken tiny={tiny} prediction={predictions[at]} token={letters[at]} />
+      <NextToken tiny={tiny} prediction={predictions[at]} token={letters[at]} isInput={at < run.n - 1} />
       {layers.map(({ layer, attention, caches, scan, router }) => (
         <details key={layer} class="layer" open>
           <summary><h3>Layer {layer}</h3></summary>
@@ -169,12 +169,15 @@ function Answer({ tiny, run: { tokens, n, expected, answer, isRight }, at, isPla
   );
 }
 
-function NextToken({ tiny, prediction: { probabilities }, token }) {
+function NextToken({ tiny, prediction: { probabilities }, token, isInput }) {
   const likeliest = [...probabilities.keys()].sort((a, b) => probabilities[b] - probabilities[a]).slice(0, 5);
   return (
     <section>
       <h3>After {token}</h3>
-      <p>The model gives every token a probability; the likeliest one is written down and read next.</p>
+      <p>
+        The model gives every token a probability.{" "}
+        {isInput ? "Only the answer was trained: what it expects between the letters of the input means nothing." : "The likeliest one is written down and read next."}
+      </p>
       <table class="next">
         <tbody>
           {likeliest.map((id) => (
