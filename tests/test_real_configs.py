@@ -28,6 +28,6 @@ def test_a_config_from_a_repository_is_counted_as_the_reference_builds_it_or_ref
 
 
 def test_few_are_refused_and_most_have_a_total_of_the_reference() -> None:
-    """One in ten: half of these are classes of their authors, which no code but theirs describes."""
+    """One in eleven: half of these are classes of their authors, which no code but theirs describes."""
     assert sum("refused" in row for row in ROWS) <= 0.09 * len(ROWS)
-    assert sum("total" in row for row in ROWS) >= 0.8 * len(ROWS)
+    assert sum("total" in row for row in ROWS) >= 0.75 * len(ROWS)
