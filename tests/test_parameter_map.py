@@ -132,7 +132,7 @@ def test_the_title_the_total_the_active_parameters_and_the_legend_are_text() -> 
     texts = list_texts(read_svg(pc.draw_map("mixtral-8x7b")))
     assert "Mixtral 8x7B" in texts
     assert "46,702,792,704 parameters · 12,879,925,248 active" in texts
-    names = {"token embedding", "queries, keys, values", "output projection", "router", "experts", "norms", "LM head"}
+    names = {"token embedding", "attention: q, k, v", "attention: output", "router", "experts", "norms", "LM head"}
     assert names <= set(texts)
     raw = {"embedding", "qkv", "output_projection", "norm", "lm_head", "w1", "w2"}
     assert raw.isdisjoint(texts)

@@ -27,7 +27,7 @@ ENDINGS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 SMALLEST_CELL = 1.5  # pixels; smaller cells are not drawn, but counted in the text
 BORDERS = {"tensor": 1.5, "component": 2.5, "layers": 3.5, "part": 5.0}  # widths of the lines around a group
 # {component: a shorter name}, because the numbers stand beside it
-LEGEND = {"qkv": "queries, keys, values", "output_projection": "output projection"}
+LEGEND = {"qkv": "attention: q, k, v", "output_projection": "attention: output"}
 ROOT = ".paramcount-map"
 # Attributes, because the rules of a style sheet with ancestors in them do not reach into what <use> repeats
 GRID = 'fill="none" stroke="#fff" stroke-opacity=".5"'
