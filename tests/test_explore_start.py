@@ -48,7 +48,7 @@ def test_the_data_of_a_page_are_the_same_after_compression() -> None:
         "blocks": {"ids": 1},
         "ids": 2,
         "layout": 3,
-        "models": [{"id": f"m{n}"} for n in range(201)],
+        "models": [{"id": f"m{n}", "article": f"<p>{n}</p>"} for n in range(201)],
         **lists,
         **plain,
     }
