@@ -19,7 +19,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'"
 )
 SQUARES = {"#487db3": "M1 1h6v14H1z", "#e56e28": "M8 1h7v6H8z", "#11753f": "M8 8h7v7H8z"}  # {colour: path}
-PREVIEW_SIZE = (1000, 525)  # pixels of a preview picture
+PREVIEW_SIZE = (800, 420)  # pixels of a preview picture
 
 
 class WebPage(NamedTuple):

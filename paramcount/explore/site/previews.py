@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from paramcount.drawing.render import find_fonts
 from paramcount.explore.site.frame import PREVIEW_SIZE
 
-COLOURS = 24  # of a picture: those of the components, and shades at the edges of letters
+COLOURS = 16  # of a picture: those of the components, and shades at the edges of letters
 LEVEL = 6  # of compression
 
 
