@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import paramcount as pc
+from paramcount.drawing.colours import COLOURS
 from paramcount.explore.site import write_site
 from paramcount.explore.site.folder import MARKER
 from paramcount.explore.site.listing import make_place
@@ -141,6 +142,15 @@ def test_preview_pictures_and_the_sitemap_have_absolute_addresses(pages: dict[st
     )
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
+
+
+def test_a_preview_picture_has_the_colours_of_all_components(site: Path) -> None:
+    from PIL import Image
+
+    present = [name for name, n in pc.count("deepseek-v3").components.items() if n]
+    with Image.open(site / "models/deepseek-v3/preview.png") as image:
+        found = {colour for _, colour in image.convert("RGB").getcolors(1000) or ()}
+    assert {tuple(bytes.fromhex(COLOURS[name][1:])) for name in present} <= found
 
 
 def test_without_an_address_there_is_no_sitemap_and_pictures_are_relative(run: Runner, tmp_path: Path) -> None:
