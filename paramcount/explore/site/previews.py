@@ -35,7 +35,7 @@ def draw_preview(svg: str) -> bytes:
 
 
 def list_colours() -> list[int]:
-    """Red, green and blue of each colour of a picture: of components, darker if active, lighter under a grid; of text."""
+    """Red, green and blue of each colour: of components, darker if active and lighter under a grid, and of text."""
     colours = [tuple(bytes.fromhex(colour[1:])) for colour in (*COLOURS.values(), *GREYS)]
     mixed = [tuple((n + shade) // 2 for n in colour) for colour in colours[: len(COLOURS)] for shade in (0, 255)]
     return [n for colour in (*colours, *mixed) for n in colour]
