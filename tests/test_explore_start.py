@@ -65,8 +65,8 @@ def test_the_start_names_each_number_with_all_of_its_digits() -> None:
         assert f'<span title="{int(total):,}" data-copy="{total}">{short}</span>' in html
     terms = re.search(r'class="sum">(.*?)</figcaption>', html)
     assert terms is not None
-    whole, *parts = map(int, re.findall(r'data-copy="(\d+)"', terms[1]))
-    assert sum(parts) == whole == 8_030_261_248  # Llama 3.1's README: 8.03B
+    whole_sum, *parts = map(int, re.findall(r'data-copy="(\d+)"', terms[1]))
+    assert sum(parts) == whole_sum == 8_030_261_248  # Llama 3.1's README: 8.03B
     assert set(re.findall(r'href="#(\w+)/', html)) == {"model", "fit", "inside"}
 
 

@@ -63,7 +63,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "rope_scaling.short_mscale is missing (expected a number)",
     ),
     "mllama with two tiles": (
-        {"model_type": "mllama", "text_config": SMALL | {"cross_attention_layers": [0]}, "vision_config": {"max_num_tiles": 2}},
+        {
+            "model_type": "mllama",
+            "text_config": SMALL | {"cross_attention_layers": [0]},
+            "vision_config": {"max_num_tiles": 2},
+        },
         "vision_config.max_num_tiles = 2 (expected 4, or other supported_aspect_ratios)",
     ),
     **{
