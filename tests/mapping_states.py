@@ -63,7 +63,7 @@ def find_state(row: Row) -> str:
 
 
 def summarise_mappings(rows: list[Row]) -> str:
-    """The sums, as the README states them."""
+    """The sums, as the guide on accuracy states them."""
     mapped = {row.model_type for row in rows}
     known = {split_name(name)[0] for name in ARCHITECTURES}
     whole = {row.model_type for row in rows if row.state in (EXACT, UNREACHABLE)} & known

@@ -310,6 +310,10 @@ def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text
 ROUND, OPEN_, TRUE_SMALL = "matches when rounded", "not checkable", "wrong (correct: 124,439,808)"
 BOUND, RANGE = "a bound that the correct value satisfies", "a range that includes the correct value"
 RELEASED = "all 137,022,720 values in the released files"
+PUBLISHED_ERROR = (
+    "also published in github openai/gpt-2@0503b1b24969:README.md (2019-05-03): "
+    '"small (117M parameter) and medium (345M parameter) versions of GPT-2"'
+)
 VERDICTS: list[tuple[str, str, str, str, str]] = [  # model, column, claims, verdict, note
     ("llama-3.1-8b", "params", "8,030,261,248", "right", ""),
     ("llama-3.1-8b", "params", "8B", ROUND, ""),
@@ -317,7 +321,8 @@ VERDICTS: list[tuple[str, str, str, str, str]] = [  # model, column, claims, ver
     ("qwen2-7b", "params", "7.6156G", ROUND, ""),
     ("llama-2-7b", "params", "7000000000", ROUND, ""),
     ("llama-2-7b", "params", "6738415617|8–13B", "wrong (correct: 6,738,415,616)", ""),
-    ("gpt2-small", "params", "117M|>124439808", TRUE_SMALL, ""),
+    ("gpt2-small", "params", ">124439808", TRUE_SMALL, ""),
+    ("gpt2-small", "params", "117M", TRUE_SMALL, PUBLISHED_ERROR),
     ("gpt2-small", "params", "-124M|-124439808", TRUE_SMALL, "a negative number"),
     ("gpt2-small", "params", ">124439807|<125M", OPEN_, BOUND),
     ("gpt2-small", "layers", "-12|−12|–12|—12|(-12)|~-12", "wrong (correct: 12)", "a negative number"),

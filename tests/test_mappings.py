@@ -1,5 +1,5 @@
-"""What paramcount makes of every model type of transformers' mappings is what its file says, and the README states
-the sums.
+"""What paramcount makes of every model type of transformers' mappings is what its file says, and the guide on
+accuracy states the sums.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tests.batches import in_batches
 from tests.mapping_states import EXACT, STATES, UNREACHABLE, Row, find_state, load_mappings, summarise_mappings
 
 ROWS = load_mappings()
-README = Path(__file__).parent.parent / "README.md"
+ACCURACY = Path(__file__).parent.parent / "paramcount/docs/accuracy.md"
 
 
 @in_batches("row", ROWS, ids=lambda row: f"{row.mapping}-{row.model_type}-{row.cls}", size=100)
@@ -24,5 +24,5 @@ def test_every_row_has_a_state_and_a_reason_unless_it_is_counted_in_full() -> No
     assert [row for row in ROWS if (row.state in (EXACT, UNREACHABLE)) == bool(row.reason)] == []
 
 
-def test_the_readme_states_the_sums() -> None:
-    assert summarise_mappings(ROWS) in README.read_text(encoding="utf-8")
+def test_the_guide_on_accuracy_states_the_sums() -> None:
+    assert summarise_mappings(ROWS) in ACCURACY.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from paramcount.declare import Data, ops, parts, sizes
 from paramcount.errors import describe_value
 
 
-def layer_kinds(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
+def list_layer_types(js: sizes.ConfigJson, c: sizes.FieldValues) -> tuple[str, ...]:
     """The last of every `moe_layer_interval` layers has experts."""
     every = js.get("moe_layer_interval")
     if type(every) is not int or every < 1:
@@ -42,16 +42,14 @@ class OpenMoe(parts.RoutedExperts, parts.AttentionDecoder):
 
     d_expert: sizes.Natural = sizes.hf("intermediate_size")
     n_active_experts = sizes.constant(2)  # whatever the key says
-    layer_kinds: sizes.Words = sizes.derived(layer_kinds)
+    layer_types: sizes.Words = sizes.derived(list_layer_types)
 
     activation = "silu"
     norm_eps = sizes.setting("rms_norm_eps", default=1e-6)
     rope = ops.Rope(10_000.0)
+    kinds = parts.layers_by_type
 
-    def kinds(c) -> parts.Kinds:
-        return [(word, 1) for word in c.layer_kinds]
-
-    def layer(c, x: Data, kind: str = "dense") -> Data:
+    def layer(c, x: Data, kind: str) -> Data:
         mix = partial(ops.attend_causally, scale=1.0)
         x = x + c.self_attention(c.norm(x, "input_layernorm"), mix=mix)
         h = c.norm(x, "post_attention_layernorm")

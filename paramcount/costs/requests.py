@@ -93,7 +93,7 @@ def warn_request(model: Model, groups: tuple[CacheGroup, ...], request: CacheReq
     if request.source is None:
         streams = {group.stream: group.kind or "attention" for group in groups if group.stream not in ("tokens", "")}
         for name, kind in streams.items():
-            yield f"the cache of {kind} is not included: its length is the number of {name}, which `source` gives"
+            yield f"the cache of {kind} is not included: its length, the number of {name} (source), is not given"
 
 
 def warn_ignored_window(model: Model, groups: tuple[CacheGroup, ...]) -> list[str]:

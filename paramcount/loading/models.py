@@ -134,7 +134,7 @@ def _load_name(name: str, request: LoadRequest) -> zoo.Model:
     try:
         return zoo.load_entry(find_id(name))
     except ParamcountError as error:
-        if not error.nearest and (nearest := find_nearest(name, NAMES)):
+        if not (error.nearest or error.where) and (nearest := find_nearest(name, NAMES)):
             raise ParamcountError(error.found, expected=error.expected, nearest=nearest) from None
         from paramcount.huggingface import locate
 

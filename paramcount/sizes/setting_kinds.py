@@ -101,7 +101,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
         INTEGER,
         "audio_bos_token_id audio_pad_token_id audio_token_id audio_token_index eoi_token_index image_token_id"
         " image_token_index img_context_token_id mask_token_id max_position_embeddings max_relative_positions"
-        " max_window_layers pad_token_id"
+        " max_window_layers media_placeholder_token_id pad_token_id"
         " position_buckets sliding_window sound_context_token_id spatial_vision_layer video_token_id video_token_index",
     ),
     (NATURAL, "attention_context_right index_local_blocks num_random_blocks qk_rope_head_dim sparse_local_block"),

@@ -16,7 +16,7 @@ from paramcount.zoo.entries import Source
 from paramcount.zoo.links import find_link, link_source
 from paramcount.zoo.model import Model
 
-TITLE = "exact parameter counts of language models, from the config alone, with the arithmetic"
+TITLE = "exact parameter counts of language models"
 AUTHOR = "The paramcount authors"
 RELEASED = datetime.date(2026, 11, 21)
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")  # macros of every style

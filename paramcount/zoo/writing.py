@@ -25,6 +25,7 @@ def format_entry(entry: Entry) -> str:
     """
     fields = entry.model_dump()
     fields["config"] = entry.config and dump_sizes(entry.config)
+    fields["published"] = [figure.model_dump(exclude_none=True) for figure in entry.published]
     lines: list[str] = []
     for name in Entry.model_fields:
         value = fields[name]
