@@ -257,7 +257,8 @@ def test_source_is_the_length_of_an_image(run: Runner) -> None:
     # Llama 3.2 11B: 8 layers attend to an image; keys and values of 8 heads × 128, in BF16
     none = run("memory", "llama-3.2-11b-vision")
     assert none.err == (
-        "warning: the cache of cross-attention is not included: its length, the number of patches (source), is not given\n"
+        "warning: the cache of cross-attention is not included: its length, the number of patches (source), "
+        "is not given\n"
     )
     sizes = [pc.memory("llama-3.2-11b-vision", context=1000, source=n).kv_cache_bytes for n in (1601, 1602)]
     assert sizes[1] - sizes[0] == 8 * 2 * 8 * 128 * 2
