@@ -29,9 +29,16 @@ def kv_heads(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
     return usual if stated is None else stated
 
 
+def size_positions(js: sizes.ConfigJson, c: sizes.FieldValues) -> Any:
+    n = js.get("max_sequence_length", 1024)
+    if c["learned_positions"] and (type(n) is not int or n < 1):
+        raise sizes.make_value_error(n, "max_sequence_length", "a positive integer")
+    return n if c["learned_positions"] else 0
+
+
 def can_build(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    """Releases rotate queries and keys, do not group their blocks and do not scale their logits."""
-    for key, absent, wanted in (("rope", False, True), ("scale_logits", False, False), ("block_group_size", 1, 1)):
+    """Releases have no ALiBi, do not group their blocks and do not scale their logits."""
+    for key, absent, wanted in (("alibi", False, False), ("scale_logits", False, False), ("block_group_size", 1, 1)):
         if (value := js.get(key, absent)) != wanted:
             raise sizes.make_value_error(value, key, describe_value(wanted))
     if c["qk_norm"] and not sizes.flag(js, "attention_layer_norm_with_affine", True):
@@ -40,7 +47,7 @@ def can_build(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
 
 class HfOlmo(parts.EqualHeads, parts.AttentionDecoder):
     """Source: OLMoSequentialBlock in olmo/model.py of github allenai/OLMo. `d_ff` is the hidden size of the MLP, half
-    of config.json's `mlp_hidden_size` if the MLP is gated.
+    of config.json's `mlp_hidden_size` if the MLP is gated. `n_positions`: of learned positions, 0 if heads are rotated.
     """
 
     reference = "OLMoForCausalLM of allenai/OLMo-7B"
@@ -62,6 +69,8 @@ class HfOlmo(parts.EqualHeads, parts.AttentionDecoder):
     n_layers: sizes.Natural = sizes.hf("n_layers", absent=12)
     n_heads: sizes.Positive = sizes.hf("n_heads", absent=12)
     n_kv_heads: sizes.Positive = sizes.derived(kv_heads)
+    learned_positions: sizes.Flag = sizes.derived(lambda js, c: not sizes.flag(js, "rope", False))
+    n_positions: sizes.Natural = sizes.derived(size_positions)
     gated: sizes.Flag = sizes.derived(lambda js, c: js.get("activation_type", "swiglu") == "swiglu")
     d_ff: sizes.Natural = sizes.derived(size_mlp, late=True)
     bias: sizes.Flag = sizes.hf("include_bias", absent=True)
@@ -80,7 +89,10 @@ class HfOlmo(parts.EqualHeads, parts.AttentionDecoder):
 
     def embed(c, tokens: Data) -> Data:
         x = super().embed(tokens)
-        return c.norm(x, "model.transformer.emb_norm") if c.embedding_norm else x
+        x = c.norm(x, "model.transformer.emb_norm") if c.embedding_norm else x
+        if c.learned_positions:
+            x = x + ops.lookup_position(tokens, "model.transformer.wpe.weight", c.n_positions, c.d_model)
+        return x
 
     def layer(c, x: Data) -> Data:
         x = x + c.normed(x, c.attention, "attn_norm")
@@ -98,7 +110,9 @@ class HfOlmo(parts.EqualHeads, parts.AttentionDecoder):
             q, k, v = (ops.clip(y, -c.limit, c.limit) for y in (q, k, v))
         if c.qk_norm:
             q, k = (c.any_norm(y, name, True, wide=True) for y, name in ((q, "q_norm"), (k, "k_norm")))
-        a = ops.attend_causally(c.rotate(q), c.rotate(k), v)  # [n, n_heads, d_head]
+        if not c.learned_positions:
+            q, k = c.rotate(q), c.rotate(k)
+        a = ops.attend_causally(q, k, v)  # [n, n_heads, d_head]
         return ops.linear(a, "attn_out", "output_projection", c.d_model, bias=c.bias)
 
     def mlp(c, x: Data) -> Data:
@@ -120,3 +134,6 @@ class HfOlmo(parts.EqualHeads, parts.AttentionDecoder):
 
     def head(c, x: Data) -> Data:
         return parts.head(c, x, "model.transformer.wte.weight", c.head_name, bias=c.bias and not c.tie_word_embeddings)
+
+    def check(c) -> None:
+        sizes.check_flag(c, "learned_positions", "n_positions")

@@ -82,7 +82,9 @@ class OlmoBlock(nn.Module):
         if c.attention_layer_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k, v = (y.view(len(x), -1, self.d) for y in (q, k, v))
-        return self.attn_out(attend(rotate(q, c.rope_theta), rotate(k, c.rope_theta), v))
+        if c.rope:
+            q, k = rotate(q, c.rope_theta), rotate(k, c.rope_theta)
+        return self.attn_out(attend(q, k, v))
 
     def run_mlp(self, x: Tensor) -> Tensor:
         h, kind = self.ff_proj(x), self.c.activation_type
@@ -111,6 +113,8 @@ class Olmo(nn.Module):
         inner = self.model.transformer
         inner.ln_f = PlainNorm(c, c.d_model, affine=c.layer_norm_with_affine)
         inner.blocks = nn.ModuleList(OlmoBlock(c, i) for i in range(c.n_layers))
+        if not c.rope:
+            inner.wpe = nn.Embedding(c.max_sequence_length, c.d_model)
         if not c.weight_tying:
             inner.ff_out = nn.Linear(c.d_model, rows, bias=c.include_bias)
         if c.embedding_layer_norm:
@@ -121,6 +125,8 @@ class Olmo(nn.Module):
         x = inner.wte(input_ids[0])
         if hasattr(inner, "emb_norm"):
             x = inner.emb_norm(x)
+        if hasattr(inner, "wpe"):
+            x = x + inner.wpe.weight[: len(x)]
         for block in inner.blocks:
             x = block(x)
         x = inner.ln_f(x)
@@ -419,6 +425,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "hf_olmo": OLMO,
     "hf_olmo, version 2": OLMO_2,
     "hf_olmo, biased": OLMO_BIASED,
+    "hf_olmo, learned positions": {**OLMO_BIASED, "rope": False},
     "hf_olmo, tied": {
         **OLMO, "weight_tying": True, "vocab_size": 96, "embedding_size": None, "include_bias": True,
         "activation_type": "relu",
