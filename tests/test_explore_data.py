@@ -18,7 +18,16 @@ from paramcount.zoo import CONFIGS, load_entry
 from tests.refresh_page import list_models
 from tests.test_explore import read_all_data
 
-SHARED = ("models", "structures", "parts", "expressions", "packings", "drawings", "words")  # by several models
+SHARED = (
+    "models",
+    "structures",
+    "parts",
+    "expressions",
+    "packings",
+    "drawings",
+    "words",
+    "lessons",
+)  # by several models
 SAMPLE = ("gpt2-small", "deepseek-v3", "mamba-2.8b", "whisper-small", "t5-small", "qwen2-vl-7b")
 COMMAND = "python -m tests.refresh_page"
 
@@ -86,6 +95,7 @@ def check_models(ids: Sequence[str]) -> None:
     today = expand(compress(export_models(map(load_entry, ids))))
     for model in today["models"]:
         assert settle(known[model["id"]], zoo) == settle(model, today), f"{model['id']}: run {COMMAND}"
+    assert {key: zoo["lessons"].get(key) for key in today["lessons"]} == today["lessons"], f"run {COMMAND}"
     assert drop_shared(zoo) == drop_shared(today), f"run {COMMAND}"
 
 
