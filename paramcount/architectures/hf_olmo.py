@@ -135,5 +135,6 @@ class HfOlmo(parts.EqualHeads, parts.AttentionDecoder):
     def head(c, x: Data) -> Data:
         return parts.head(c, x, "model.transformer.wte.weight", c.head_name, bias=c.bias and not c.tie_word_embeddings)
 
-    def check(c) -> None:
+    def check(c) -> None:  # type: ignore[override]
+        sizes.check_heads_fill(c)
         sizes.check_flag(c, "learned_positions", "n_positions")
