@@ -533,6 +533,8 @@ from paramcount.parts.tasks import GPT2_HEADS as GPT2_HEADS
 from paramcount.parts.tasks import GPT_HEADS as GPT_HEADS
 from paramcount.parts.tasks import BERT_SENTENCES as BERT_SENTENCES
 from paramcount.parts.tasks import t5 as t5
+from paramcount.parts import umt as umt
+from paramcount.parts.umt import UmtVision as UmtVision
 from paramcount.parts import usm as usm
 from paramcount.parts.usm import STRIDES as STRIDES
 from paramcount.parts.usm import LOG_2 as LOG_2
