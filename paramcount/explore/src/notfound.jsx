@@ -1,14 +1,16 @@
 // What an address names and the page does not have, with what it may mean.
 
 import { findNearest, findNearestWords } from "./find.js";
-import { formatFragment } from "./state.js";
+import { formatFragment, VIEWS } from "./state.js";
+
+const TITLES = { start: "the start", model: "the model" }; // of the views that the header does not name
 
 export function NotFound({ data, state, unknown, names }) {
   const isView = unknown.view !== undefined;
-  const views = isView ? findNearestWords(Object.keys(names), unknown.view) : [];
+  const views = isView ? findNearestWords(Object.keys(VIEWS), unknown.view) : [];
   const models = findNearest(data.models, isView ? unknown.view : unknown.id);
   const links = [
-    ...views.map((view) => [formatFragment({ view }), names[view]]),
+    ...views.map((view) => [formatFragment({ view, ids: VIEWS[view].hasModels ? state.ids : [] }), names[view] ?? TITLES[view]]),
     ...models.map(({ id, name }) => {
       const ids = isView ? [id] : state.ids.map((other) => (other === unknown.id ? id : other));
       return [formatFragment({ view: isView ? "model" : state.view, ids, options: {} }), name];
