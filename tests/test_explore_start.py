@@ -9,8 +9,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.counting.tree import group_tensors
-from paramcount.drawing.colours import measure_luminance
-from paramcount.explore.maps import ON_DARK, WIDTH, draw_small_map, list_blocks
+from paramcount.drawing.colours import ON_DARK, measure_luminance
+from paramcount.explore.maps import WIDTH, draw_small_map, list_blocks
 from paramcount.explore.page import compress, expand
 from paramcount.explore.rows import FAMOUS, export_rows, list_rows, read_rows, sort_by_fame, sort_by_release
 from paramcount.explore.start import build_start, choose_examples

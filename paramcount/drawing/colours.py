@@ -8,6 +8,8 @@ COLOURS = {
     "shared_experts": "#94bb57", "mixer": "#843388", "norm": "#2a2a2a", "lm_head": "#1e3260",
     "other": "#999999", "vision": "#bd5689", "audio": "#ed9ebe", "projector": "#6b1844",
 }  # fmt: skip
+# Those that are too dark on a dark ground
+ON_DARK = {"norm": "#c4c4c4", "lm_head": "#6f8be0", "mixer": "#c27ac6", "projector": "#b84a85"}
 INK, PAPER = "#1f2328", "#ffffff"
 
 

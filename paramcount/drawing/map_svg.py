@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paramcount.counting.tree import TensorGroup
-from paramcount.drawing.colours import COLOURS, choose_text_colour
+from paramcount.drawing.colours import COLOURS, ON_DARK, choose_text_colour
 from paramcount.drawing.parameter_map import (
     GAP,
     MARGIN,
@@ -26,8 +26,6 @@ from paramcount.output.weight_names import name_block, name_group
 ENDINGS = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 SMALLEST_CELL = 1.5  # pixels; smaller cells are not drawn, but counted in the text
 BORDERS = {"tensor": 1.5, "component": 2.5, "layers": 3.5, "part": 5.0}  # widths of the lines around a group
-# {component: a shorter name}, because the numbers stand beside it
-LEGEND = {"qkv": "attention: q, k, v", "output_projection": "attention: output"}
 ROOT = ".paramcount-map"
 # Attributes, because the rules of a style sheet with ancestors in them do not reach into what <use> repeats
 GRID = 'fill="none" stroke="#fff" stroke-opacity=".5"'
@@ -72,11 +70,16 @@ def make_style(map: ParameterMap) -> str:
         f"{ROOT} .scale{{fill:none;stroke:#848d97}}",
     ]
     for component in map.components:
-        colour = COLOURS[component]
-        rules.append(f"{ROOT} .{component}{{fill:{colour}}}")
-        rules.append(f"{ROOT} .on-{component}{{fill:{choose_text_colour(colour)}}}")
+        rules += list_component_rules(component, COLOURS[component])
     light, dark = ("".join(list_colour_rules(colours)) for colours in (LIGHT, DARK))
+    for component in filter(ON_DARK.__contains__, map.components):
+        dark += "".join(list_component_rules(component, ON_DARK[component]))
     return f"{''.join(rules)}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+
+
+def list_component_rules(component: str, colour: str) -> list[str]:
+    """The colours of a component and of text on it."""
+    return [f"{ROOT} .{component}{{fill:{colour}}}", f"{ROOT} .on-{component}{{fill:{choose_text_colour(colour)}}}"]
 
 
 def list_colour_rules(colours: dict[str, str | tuple[str, ...]]) -> Iterator[str]:
@@ -215,7 +218,7 @@ def draw_legend(map: ParameterMap) -> Iterator[str]:
     side, text_left, size, step = 14 * zoom, left + 22 * zoom, 12 * zoom, 23 * zoom
     for component, n in map.components.items():
         yield f'<rect class="{component}" {format_area(Area(left, y, side, side))}/>'
-        yield draw_text(text_left, y + 11.5 * zoom, LEGEND.get(component) or name_group(component), size, "ink")
+        yield draw_text(text_left, y + 11.5 * zoom, name_group(component), size, "ink")
         number = f"{format_count(n)} · {format_share(n, map.total)}"
         yield draw_text(right, y + 11.5 * zoom, number, size, "soft", anchor="end")
         y += step

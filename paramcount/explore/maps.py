@@ -7,25 +7,17 @@ from typing import NamedTuple
 
 from paramcount.counting import Count
 from paramcount.counting.tree import TensorGroup, group_tensors
-from paramcount.drawing.colours import COLOURS, choose_text_colour
+from paramcount.drawing.colours import COLOURS, ON_DARK, choose_text_colour
 from paramcount.drawing.map_svg import trace_first_cells, trace_grid
 from paramcount.drawing.treemap import Area, divide_area, squarify
 from paramcount.explore.article.elements import Html, element
 from paramcount.output.numbers import format_count, format_share
+from paramcount.output.weight_names import name_group
 
 WIDTH = 400.0
 SMALLEST_CELL = 2.0  # pixels
 SMALLEST_SHARE = 0.04  # of a rectangle with a label
 WIDE = 0.4  # of the width, of a rectangle whose label fits on a narrow screen
-# Colours that are too dark on a dark ground
-ON_DARK = {"norm": "#c4c4c4", "lm_head": "#6f8be0", "mixer": "#c27ac6", "projector": "#b84a85"}
-LABELS = {
-    "embedding": "Token embedding", "other_embedding": "Other embeddings", "position": "Position embedding",
-    "qkv": "Attention: queries, keys, values", "output_projection": "Attention: output",
-    "mlp": "Feed-forward (MLP)", "router": "Router", "experts": "Experts", "shared_experts": "Shared experts",
-    "mixer": "Sequence mixer", "norm": "Norms", "lm_head": "LM head", "other": "Other", "vision": "Vision encoder",
-    "audio": "Audio encoder", "projector": "Projector",
-}  # fmt: skip
 
 
 class Block(NamedTuple):
@@ -81,7 +73,7 @@ def write_label(block: Block, area: Area, height: float, total: int) -> Html:
     style = f"left:{left:.2f}%;top:{top:.2f}%;width:{width:.2f}%;height:{100 * area.height / height:.2f}%"
     kind = "wide" if area.width > WIDE * WIDTH else None
     return element(
-        "span", element("b", LABELS[block.component]), " ", element("small", share), style=style, class_=kind
+        "span", element("b", name_group(block.component)), " ", element("small", share), style=style, class_=kind
     )
 
 

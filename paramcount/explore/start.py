@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from paramcount.counting import Count
 from paramcount.explore.article.elements import Html, element, join, make_number
-from paramcount.explore.maps import LABELS, draw_small_map
+from paramcount.explore.maps import draw_small_map
 from paramcount.explore.rows import Row, sort_by_fame, sort_by_release
+from paramcount.output.weight_names import name_group
 from paramcount.zoo import Model, count_model
 
 EXPLAINED = "llama-3.1-8b"  # the model of the large picture: few kinds of tensors, all of them large enough to see
@@ -39,7 +40,7 @@ def build_start(rows: Sequence[Row], examples: Mapping[str, Model]) -> Html:
     """
     first, others = choose_examples(rows)
     number = f"{len(rows):,} language models" if len(rows) > 1 else "one language model"
-    lead = f"Exact parameter counts of {number}, each with its arithmetic, its memory and what happens inside."
+    lead = f"Exact parameter counts of {number}, with their arithmetic, memory and what happens inside."
     search = Html('<input type="search" aria-label="Search models" placeholder="DeepSeek-V3, Qwen3 8B, llama …">')
     return element(
         "section",
@@ -61,8 +62,8 @@ def explain_count(model: Model) -> Html:
     number = make_number(count.total)
     caption = element(
         "figcaption",
-        *(link_model(model.id, model.name), " is ", number, " numbers that training has set: its parameters. "),
-        "The area of each block is its share of them; each cell is one of its layers. ",
+        *(link_model(model.id, model.name), " has ", number, " parameters: the numbers that training sets. "),
+        "The area of each block is its share of them, and each cell in it is one layer. ",
         element("span", number, " = ", *list_terms(count), ".", class_="sum"),
     )
     return element("figure", draw_small_map(count, model.name, 150.0, has_labels=True), caption, class_="explained")
@@ -71,7 +72,7 @@ def explain_count(model: Model) -> Html:
 def list_terms(count: Count) -> list[Html | str]:
     """The components as a sum, the largest first."""
     components = sorted(((n, name) for name, n in count.components.items() if n), reverse=True)
-    terms = [(make_number(n), f" {LABELS[name]}", " + ") for n, name in components]
+    terms = [(make_number(n), f" {name_group(name)}", " + ") for n, name in components]
     return [text for term in terms for text in term][:-1]
 
 

@@ -22,7 +22,7 @@ COMPONENTS = {
 # {component: its name over all of its weights}
 GROUPS = {
     "embedding": "token embedding", "other_embedding": "other embeddings", "position": "position embedding",
-    "qkv": "queries, keys and values", "output_projection": "attention output projection", "mlp": "MLP",
+    "qkv": "attention: q, k, v", "output_projection": "attention: output", "mlp": "MLP",
     "router": "router", "experts": "experts", "shared_experts": "shared experts", "mixer": "mixer", "norm": "norms",
     "lm_head": "LM head", "other": "other weights", "vision": "vision encoder", "audio": "audio encoder",
     "projector": "projector",
@@ -62,7 +62,7 @@ def name_group(component: str) -> str:
     """A component as a heading.
 
     >>> name_group("lm_head"), name_group("qkv")
-    ('LM head', 'queries, keys and values')
+    ('LM head', 'attention: q, k, v')
     """
     return GROUPS.get(component, component.replace("_", " "))
 

@@ -629,7 +629,7 @@ def test_enter_opens_a_group_of_the_map_and_escape_closes_it(browser: Browser, f
         wait_for(browser, WAIT)
     press(browser, "Enter")
     wait_for(browser, WAIT)
-    assert {"queries, keys and values", "MLP"} <= set(browser.value(groups))
+    assert {"attention: q, k, v", "MLP"} <= set(browser.value(groups))
     assert browser.value("location.hash").startswith("#inside/gpt2-small?at=")
     press(browser, "Escape")
     wait_for(browser, WAIT)

@@ -141,7 +141,7 @@ def test_the_difference_to_the_published_model_is_in_total_and_by_component(whol
     ):
         tenths = (after - before) * 1000 / Fraction(before)
         share = f"{round(tenths) / 10:.1f}"
-        text = f"+{format_count(after - before)}, +{share} %"
+        text = f"+{format_count(after - before)}, +{share}%"
         assert text in whole.value("document.querySelector('#results').parentElement.innerText")
 
 

@@ -45,16 +45,29 @@ def escape_content(content: Content) -> Html:
 
 
 def make_table(
-    headings: Sequence[Content], rows: Iterable[Sequence[Content]], numbers: Iterable[int] = (), **attributes: object
+    headings: Sequence[Content],
+    rows: Iterable[Sequence[Content]],
+    numbers: Iterable[int] = (),
+    *,
+    has_labels: bool = False,
+    **attributes: object,
 ) -> Html:
-    """A table that scrolls if it has to; the first cell of a row is its heading. `numbers`: columns of numbers."""
+    """A table that scrolls if it has to; the first cell of a row is its heading.
+
+    Args:
+        numbers: Columns of numbers.
+        has_labels: Whether cells of numbers repeat the heading of their column, for a screen without room for columns.
+    """
     right = set(numbers)
 
     def make_cell(i: int, cell: Content, *, heading: bool = False) -> Html:
         style = "number" if i in right else None
         if heading and cell != "":
             return element("th", cell, class_=style, scope="col")
-        return element("td", cell, class_=style) if i or heading else element("th", cell, class_=style, scope="row")
+        label = headings[i] if has_labels and i in right and not heading else None
+        if i or heading:
+            return element("td", cell, class_=style, data_label=label)
+        return element("th", cell, class_=style, scope="row")
 
     head = element("tr", *(make_cell(i, heading, heading=True) for i, heading in enumerate(headings)))
     body = (element("tr", *(make_cell(i, cell) for i, cell in enumerate(row))) for row in rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from paramcount.counting.count import Count
-from paramcount.drawing.colours import COLOURS
 from paramcount.drawing.report import list_published
 from paramcount.explaining.explanation import Component, ExpertGroup, Explanation, Line
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
@@ -32,8 +31,7 @@ def render_parameters(model: Model, count: Count, explanation: Explanation) -> H
 
 def list_rows(component: Component, count: Count) -> Iterator[list[Content]]:
     """The rows of a component: its sum, with its formula; or the sum, and a row for each of several formulas."""
-    colour = COLOURS[component.name]
-    rect = element("rect", width=10, height=10, rx=2, fill=colour)
+    rect = element("rect", width=10, height=10, rx=2, fill=f"var(--c-{component.name})")
     swatch = element("svg", rect, class_="swatch", viewBox="0 0 10 10", aria_hidden="true")
     share = format_share(component.value, count.total)
     name = join((swatch, component.name))
@@ -49,7 +47,8 @@ def list_rows(component: Component, count: Count) -> Iterator[list[Content]]:
 def render_formula(line: Line, component: Component) -> Html:
     if not line.formula:
         return element("span", line.note)
-    layers = f" ({line.layers})" if len(component.lines) == 1 and line.layers else ""
+    is_new = len(component.lines) == 1 and line.layers and line.layers not in line.formula
+    layers = f" ({line.layers})" if is_new else ""
     return join((element("code", line.formula), element("code", f"= {line.numbers}"), layers))
 
 
@@ -61,7 +60,7 @@ def draw_bar(components: Mapping[str, int]) -> Html:
         x, width = left * BAR / total, n * BAR / total
         left += n
         if width >= THINNEST:
-            rects.append(element("rect", x=round(x), width=max(1, round(width)), height=24, fill=COLOURS[name]))
+            rects.append(element("rect", x=round(x), width=max(1, round(width)), height=24, fill=f"var(--c-{name})"))
     largest = max(parts, key=lambda name: parts[name], default="")
     label = f"{largest} {format_share(parts[largest], total)}, the rest in the table" if parts else "no parameters"
     return element(

@@ -112,21 +112,23 @@ def render_siblings(model: Model) -> Html:
     if len(relatives) < 2:
         return Html("")
     shown = list_nearest(relatives, model)
+    has_experts = any(relative.active != relative.total for relative in shown)
     rows = [
         [
             element("b", relative.name) if relative.id == model.id else make_link(relative),
             make_number(relative.total),
-            "" if relative.active == relative.total else make_number(relative.active),
+            *(["" if relative.active == relative.total else make_number(relative.active)] if has_experts else []),
             relative.released,
         ]
         for relative in shown
     ]
-    table = make_table(["model", "total", "active", "released"], rows, numbers=(1, 2))
+    headings = ["model", "total", *(["active"] if has_experts else []), "released"]
+    table = make_table(headings, rows, numbers=range(1, len(headings) - 1))
     commands = [make_command("list", str(model.family))]
     if len(shown) == len(relatives):
-        return make_section(f"The family {model.family}", commands, table)
-    text = f"The nearest in size of {len(relatives):,} models."
-    return make_section(f"The family {model.family}", commands, element("p", text), table)
+        return make_section(f"The {model.family} family", commands, table)
+    text = f"The {len(shown)} of its {len(relatives):,} models that are nearest in size."
+    return make_section(f"The {model.family} family", commands, element("p", text), table)
 
 
 def list_nearest(relatives: Sequence[Relative], model: Model) -> Sequence[Relative]:

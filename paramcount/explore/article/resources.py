@@ -14,7 +14,7 @@ def render_memory(model: Model, memory: Memory) -> Html:
         [cost.dtype, format_bytes(cost.weights_bytes), format_binary_bytes(cost.weights_bytes), cost.note]
         for cost in memory.formats
     ]
-    weights = make_table(["weights", "GB", "GiB", "in a higher precision"], formats, numbers=(1, 2))
+    weights = make_table(["weights", "decimal", "binary", "in a higher precision"], formats, numbers=(1, 2))
     state = ["state"] if memory.state_bytes else []
     rows = [
         [

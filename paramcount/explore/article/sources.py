@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from paramcount.counting.count import Count
-from paramcount.explore.article.elements import Html, element, join, make_command, make_list, make_section
+from paramcount.explore.article.elements import (
+    Html,
+    element,
+    escape_content,
+    join,
+    make_command,
+    make_list,
+    make_section,
+)
 from paramcount.zoo import Model
 from paramcount.zoo.citations import cite_model, render_bibtex
 from paramcount.zoo.links import split_links
@@ -19,7 +27,8 @@ def render_sources(model: Model, count: Count) -> Html:
     links = [make_link(f"https://huggingface.co/{model.hf}", f"{model.hf} on Hugging Face")] if model.hf else []
     if not items and not links:
         return Html("")
-    citation = element("pre", render_bibtex(cite_model(model, count)[:1]).strip(), tabindex=0)
+    lines = render_bibtex(cite_model(model, count)[:1]).strip().splitlines()
+    citation = element("pre", Html("\n".join(map(escape_content, lines))), tabindex=0)
     return make_section("Sources", [make_command("cite", model.id)], make_list([*links, *items]), citation)
 
 

@@ -52,6 +52,7 @@ def make_guide_page(topic: str, text: str, markdown: MarkdownIt) -> WebPage:
     heading = next((tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"), topic)
     body = Html(markdown.renderer.render(tokens, markdown.options, {}))
     trail = [] if topic == INDEX else [element("p", element("a", "Guides", href="../"), class_="trail")]
+    body = Html(body.replace("<pre>", '<pre tabindex="0">'))
     content = re.sub("<table>.*?</table>", r'<div class="scroll" tabindex="0">\g<0></div>', body, flags=re.DOTALL)
     return WebPage(
         path="guides/" if topic == INDEX else f"guides/{topic}/",

@@ -1,21 +1,29 @@
-"""The page for addresses that do not exist. A server shows it in any folder, so it loads no other file."""
+"""The page for addresses that do not exist. A server shows it at any address, so it loads no other file."""
 
 from __future__ import annotations
 
 from paramcount.explore.article.elements import Html, element
 from paramcount.explore.page import hash_script
 
+# Links begin at the folder of the site: whatever is before its own folders in an address, which may be of any depth.
+SCRIPT = """
+const root = location.pathname.replace(/((explore|families|guides|models)([/].*)?|[^/]*[/]?)$/, "");
+for (const link of document.links) link.href = root + link.getAttribute("href").slice(1);
+"""
+
 
 def render_missing(url: str, style: str) -> str:
-    """The page; its links are absolute if the address of the site is known."""
-    home = url or "/"
+    """The page. Its links are absolute if the address of the site is known; otherwise its script finds the site, and
+    without scripts they are those of a site at the root of its server."""
+    home, script = url or "/", "" if url else SCRIPT
     main = element(
         "main",
-        element("h1", "There is no page here"),
-        element("p", "The address may have changed: ", element("a", "find the model", href=f"{home}models/"), "."),
+        element("h1", "Page not found"),
+        element("p", "The address may have changed. ", element("a", "Find the model", href=f"{home}models/"), "."),
         id="content",
     )
-    policy = f"default-src 'none'; style-src '{hash_script(style)}'; img-src data:; base-uri 'none'"
+    run = f" script-src '{hash_script(script)}';" if script else ""
+    policy = f"default-src 'none';{run} style-src '{hash_script(style)}'; img-src data:; base-uri 'none'"
     lines = [
         "<!doctype html>",
         '<html lang="en">',
@@ -27,6 +35,7 @@ def render_missing(url: str, style: str) -> str:
         element("title", "Not found · paramcount"),
         element("style", Html(style)),
         element("body", element("header", element("a", "paramcount", class_="home", href=home)), main, class_="site"),
+        element("script", Html(script)) if script else "",
         "</html>\n",
     ]
     return "\n".join(lines)

@@ -26,7 +26,8 @@ def make_model_page(model: ListedModel, places: Mapping[str, str], *, preview: b
         trail += [" / ", element("a", model.family, href=f"../../families/{make_place(model.family)}/")]
     article = link_pages(model.article, places)
     map = element("img", src="map.svg", alt=describe_map(model), width=MAP_SIZE[0], height=MAP_SIZE[1], loading="lazy")
-    caption = "Every tensor, its area in proportion to its parameters; experts that one token uses are dark."
+    dark = "; the experts that one token uses are dark" if model.active != model.total else ""
+    caption = f"Every tensor, its area in proportion to its parameters{dark}."
     figure = element("figure", element("a", map, href="map.svg"), element("figcaption", caption))
     content = Html(article.replace("</header>", f"</header>{make_play_links(model)}{figure}", 1))
     return WebPage(
@@ -106,7 +107,7 @@ def make_models_table(models: Sequence[ListedModel], folder: str, *, bars: bool)
         rows.append([*row[:3], draw_bar(model.components), *row[3:]] if bars else row)
     headings = ["model", "total", "active", *(["components"] if bars else []), "context", "publisher", "released"]
     numbers = (1, 2, 4) if bars else (1, 2, 3)
-    return make_table(headings, rows, numbers=numbers, class_="models")
+    return make_table(headings, rows, numbers=numbers, has_labels=True, class_="models")
 
 
 def make_family_page(family: str, models: Sequence[ListedModel]) -> WebPage:
@@ -150,7 +151,9 @@ def make_families_page(families: Mapping[str, Sequence[ListedModel]]) -> WebPage
                 dates[-1] if dates else "",
             ]
         )
-    table = make_table(["family", "models", "largest", "publisher", "latest"], rows, numbers=(1, 2), class_="models")
+    table = make_table(
+        ["family", "models", "largest", "publisher", "latest"], rows, numbers=(1, 2), has_labels=True, class_="models"
+    )
     return WebPage(
         path="families/",
         title="Families of language models",

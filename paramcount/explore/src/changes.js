@@ -26,7 +26,7 @@ export function describeChanges({ structure, values, changes, label }, changed) 
 
 const absolute = (n) => (n < 0n ? -n : n);
 
-/** Such as "+1.2B, +15.0 %"; "no change" if nothing differs. */
+/** Such as "+1.2B, +15.0%"; "no change" if nothing differs. */
 export function describeDifference(before, after) {
   const n = after - before;
   if (n === 0n) return "no change";

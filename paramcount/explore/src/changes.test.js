@@ -24,8 +24,8 @@ test("the nearest valid values are below and above", () => {
 });
 
 test("a difference has a sign and a share of what was there", () => {
-  assert.equal(describeDifference(8190735360n, 9_420_000_000n), "+1.23B, +15.0 %");
-  assert.equal(describeDifference(1000n, 500n), "−500, −50.0 %");
+  assert.equal(describeDifference(8190735360n, 9_420_000_000n), "+1.23B, +15.0%");
+  assert.equal(describeDifference(1000n, 500n), "−500, −50.0%");
   assert.equal(describeDifference(0n, 1234n), "+1.23K");
   assert.equal(describeDifference(5n, 5n), "no change");
 });

@@ -18,6 +18,9 @@ export function parseNumber(text, ofTokens) {
 
 const simplify = (name) => name.toLowerCase().replace(/[^a-z0-9]/g, "");
 
+/** The name in any case, as the command line accepts it. */
+const findName = (names, text = "") => names.find((name) => name.toLowerCase() === text.toLowerCase());
+
 const findGpu = (data, name) =>
   data.gpus.find((gpu) => [gpu.name, ...gpu.aliases].some((other) => simplify(other) === simplify(name)));
 
@@ -42,7 +45,7 @@ export function readChoice(data, model, structure, values, isChanged, options, k
   };
   const dtypes = listDtypes(data, model, isChanged);
   const dtype =
-    read("dtype", dtypes.has(options.dtype) ? options.dtype : null, () =>
+    read("dtype", findName([...dtypes.keys()], options.dtype), () =>
       isChanged && options.dtype === RELEASED
         ? "the format of the released files holds for the published sizes only; choose a dtype"
         : `dtype = ${options.dtype} (expected ${[...dtypes.keys()].join(", ")})`) ?? usualDtype(data, dtypes);
@@ -58,7 +61,7 @@ export function readChoice(data, model, structure, values, isChanged, options, k
       return `gpu = ${options.gpu} is not in the list${nearest.length ? `; the nearest: ${nearest.join(", ")}` : ""}`;
     }) ?? findGpu(data, USUAL_GPU) ?? data.gpus[0];
   const kv =
-    read("kv", data.kv_dtypes.find(({ name }) => name === options.kv), () =>
+    read("kv", data.kv_dtypes.find(({ name }) => name === findName([name], options.kv)), () =>
       `kv = ${options.kv} (expected ${data.kv_dtypes.map(({ name }) => name).join(", ")})`) ?? data.kv_dtypes[0];
   const number = (name, most, what) => {
     const n = options[name] === undefined ? null : parseNumber(options[name], name === "context");

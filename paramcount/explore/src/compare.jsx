@@ -44,7 +44,7 @@ export function Compare({ data, state, go }) {
         ))}
       </div>
       {models.length === 0 ? (
-        <p>Select models in <a href="#browse">Browse</a>, or add one here.</p>
+        <p>Select models in <a href="#browse">All models</a>, or add one here.</p>
       ) : (
         <>
           {models.slice(1).map((model, i) => (
@@ -82,7 +82,7 @@ function Numbers({ models, counts, present, context }) {
       const cache = countCache(models[i].structure, models[i].values, 1n);
       return cache ? formatBytes(cache.perToken) : "";
     }],
-    [`KV cache at ${formatCount(context)} tokens`, (i) => {
+    [`KV cache and states at ${formatCount(context)} tokens`, (i) => {
       const cache = countCache(models[i].structure, models[i].values, BigInt(context));
       if (!cache) return "";
       const beyond = models[i].context && context > models[i].context ? ` (its limit: ${formatCount(models[i].context)})` : "";
@@ -172,8 +172,8 @@ function Facts({ caption, models, facts }) {
       {other.length > 0 && <Side caption={caption} models={models} rows={rows(other)} />}
       {same.length > 0 && (
         <details>
-          <summary>{caption}: {same.length} the same in all</summary>
-          <Side caption={`${caption}, the same in all`} hidden models={models} rows={rows(same)} />
+          <summary>{caption}: {same.length} identical</summary>
+          <Side caption={`${caption}, identical`} hidden models={models} rows={rows(same)} />
         </details>
       )}
     </>

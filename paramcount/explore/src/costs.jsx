@@ -19,14 +19,14 @@ export function Costs({ data, model, structure, values, isChanged, options }) {
           <dt>KV cache per token (BF16)</dt>
           <dd>{formatCount(cache.perToken)} bytes</dd>
           <dt>KV cache of one sequence of {formatCount(context)} tokens</dt>
-          <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of states`}</dd>
+          <dd>{formatBytes(cache.bytes)}{cache.states > 0n && ` + ${formatBytes(cache.states)} of recurrent state`}</dd>
         </>
       )}
       <dt>{nameFlops(structure, context)}</dt>
       <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
       {flops && flops.expanded !== flops.total && (
         <>
-          <dt>the same if MLA expands all latents anew, as the reference does</dt>
+          <dt>With all MLA latents expanded again, as in the reference</dt>
           <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
         </>
       )}

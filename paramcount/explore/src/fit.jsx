@@ -141,12 +141,12 @@ function Limits({ data, read, more, set }) {
       <dl class="pairs">
         <dt>Longest context with {formatCount(choice.users)} {choice.users === 1 ? "user" : "users"}</dt>
         <dd>
-          {longest === null ? "no limit" : longest === 0 ? "none fits" : <><b>{formatCount(longest)}</b> tokens{longest === subject.limit && ", the model's limit"}</>}{" "}
+          {longest === null ? "no limit" : longest === 0 ? "does not fit" : <><b>{formatCount(longest)}</b> tokens{longest === subject.limit && ", the model's limit"}</>}{" "}
           {longest !== choice.context && use("context", longest)}
         </dd>
         <dt>Most users at {formatCount(choice.context)} tokens</dt>
         <dd>
-          {users === null ? "no limit" : users === 0 ? "not one fits" : <b>{formatCount(users)}</b>}{" "}
+          {users === null ? "no limit" : users === 0 ? "does not fit" : <b>{formatCount(users)}</b>}{" "}
           {users !== choice.users && use("users", users)}
         </dd>
         <dt>Fewest {choice.gpu.name}</dt>

@@ -39,7 +39,7 @@ function Drawing({ data, model, steps, chosen, choose, isAsked }) {
   const buttons = useRef(null);
   const at = Math.max(0, places.findIndex(({ steps: all }) => all.includes(chosen)));
   const keys = ({ key }) => {
-    const ways = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: places.length - 1, Escape: 0 };
+    const ways = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: places.length - 1 };
     const next = places[ways[key]];
     if (!next) return false;
     choose(next.steps[0]);
@@ -50,7 +50,7 @@ function Drawing({ data, model, steps, chosen, choose, isAsked }) {
     <div>
       <p>
         Matrices are to scale, {model.drawing.scale} elements per pixel. Blue: activations; grey: weights; a break marks a shortened side.
-        Drag to move; pinch, Ctrl + wheel, + and − zoom, 0 shows all; arrows go from step to step.
+        Drag to move; pinch, Ctrl + wheel, + and − zoom; 0 or Escape shows all; the arrow keys go from step to step.
       </p>
       <Viewport size={model.drawing.size} area={isAsked ? places[at] : undefined} label={`Forward pass of ${model.name}`} keys={keys}>
         <defs>
@@ -110,7 +110,7 @@ function Details({ data, model, step, steps, choose }) {
   const times = layers.reduce((n, { copies }) => n * copies, 1n);
   return (
     <section class="details" aria-live="polite" aria-labelledby="step">
-      <h3 id="step"><i class="swatch" style={{ background: data.colors[step.component] ?? "var(--frame)" }} /> {step.name}</h3>
+      <h3 id="step">{data.colors[step.component] && <><i class="swatch" style={{ background: data.colors[step.component] }} /> </>}{step.name}</h3>
       {what && <p>{what}</p>}
       {why && <p class="why">Why: {why}</p>}
       {url && <p>Read: <a href={url} rel="noopener">{paper}</a></p>}

@@ -27,14 +27,14 @@ export const formatShort = (n) => scale(n, LETTERS) ?? n.toString();
 /** Bytes in decimal units, as on a data sheet: "16.1 GB". */
 export const formatBytes = (n) => scale(n, BYTES) ?? `${n} B`;
 
-/** A share of a whole in percent: "31.0 %". */
+/** A share of a whole in percent: "31.0%". */
 export function formatShare(n, whole) {
   if (whole === 0n) return "";
   const thousandths = (n * 2000n + whole) / (2n * whole);
-  return `${thousandths / 10n}.${thousandths % 10n} %`;
+  return `${thousandths / 10n}.${thousandths % 10n}%`;
 }
 
 /** A formula with the values of its names in their place. */
 export function fillFormula(formula, sizes) {
-  return formula.replace(/[A-Za-z_][A-Za-z0-9_.]*/g, (name) => (name in sizes ? sizes[name].toString() : name));
+  return formula.replace(/[A-Za-z_][A-Za-z0-9_.]*/g, (name) => (name in sizes ? formatCount(sizes[name]) : name));
 }

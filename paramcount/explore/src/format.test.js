@@ -16,7 +16,7 @@ test("short forms have three digits and round half up", () => {
 });
 
 test("shares are per cent of a whole", () => {
-  assert.equal(formatShare(1n, 3n), "33.3 %");
+  assert.equal(formatShare(1n, 3n), "33.3%");
   assert.equal(formatShare(1n, 0n), "");
 });
 

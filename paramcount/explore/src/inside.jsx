@@ -23,7 +23,7 @@ export function Inside({ data, state, go }) {
       <h1>{model.name}</h1>
       <div class="filters">
         <ModelPicker data={data} id={model.id} choose={(id) => go({ ids: [id], options: {} }, { replace: false })} />
-        <nav aria-label="Level of the map">
+        {trail.length > 1 && <nav aria-label="Level of the map">
           <ol class="trail">
             {trail.map((group, i) => (
               <li key={i}>
@@ -31,7 +31,7 @@ export function Inside({ data, state, go }) {
               </li>
             ))}
           </ol>
-        </nav>
+        </nav>}
       </div>
       <ParameterMap data={data} node={node} total={tree.parameters} active={shareActive(countPublished(model))} open={(keys) => open([...path, ...keys])} close={path.length ? () => open(path.slice(0, -1)) : undefined} />
       <h2>Forward pass of one token</h2>

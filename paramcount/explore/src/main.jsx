@@ -1,7 +1,7 @@
 // The page: reads its data and its address, and shows one of its views.
 
 import { render } from "preact";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { Browse } from "./browse.jsx";
 import { Change } from "./change.jsx";
 import { connectCopies } from "./clipboard.js";
@@ -12,8 +12,9 @@ import * as counting from "./count.js";
 import * as memory from "./memory.js";
 import { nameModels, readData, readRows } from "./data.js";
 import { Fit } from "./fit.jsx";
+import { formatShort } from "./format.js";
 import { Inside } from "./inside.jsx";
-import { Model } from "./model.jsx";
+import { Actions, Model } from "./model.jsx";
 import { NotFound } from "./notfound.jsx";
 import { Run } from "./run.jsx";
 import { Search } from "./search.jsx";
@@ -44,11 +45,28 @@ function App({ light, loading }) {
   }, []);
   const unknown = findUnknown(state, light.byId);
   const view = unknown ? "missing" : state.view;
-  useEffect(() => showState(state, view, light.byId), [state]);
+  useLayoutEffect(() => showState(state, view, light.byId), [state]);
   const Page = unknown ? NotFound : PAGES[view];
   const isReady = data !== light || view === "missing" || !VIEWS[view].hasModels;
   if (view === "start") return null; // it is part of the page
-  return isReady ? <Page key={view} data={data} state={state} go={go} unknown={unknown} names={names} /> : <p role="status">Reading the models …</p>;
+  return isReady ? <Page key={view} data={data} state={state} go={go} unknown={unknown} names={names} /> : <Waiting view={view} model={light.byId.get(state.ids[0])} names={names} />;
+}
+
+/** A view before the data of its models are there: its heading, and for one model its size. */
+function Waiting({ view, model, names }) {
+  const heading = <h1>{model?.name ?? names[view]}</h1>;
+  const status = <p role="status" class="waiting">Reading the models …</p>;
+  if (view !== "model" || !model) return <>{heading}{status}</>;
+  return (
+    <>
+      <Actions model={model} names={names} />
+      <div class="article">
+        {heading}
+        <p class="lead">{model.name} has {formatShort(model.total)} parameters{model.active !== model.total && `, of which ${formatShort(model.active)} are active for each token`}.</p>
+        {status}
+      </div>
+    </>
+  );
 }
 
 /** Everything outside of the view that follows the address. */

@@ -50,9 +50,9 @@ export function ParameterMap({ data, node, total, active = {}, open, close }) {
     <>
       <p role="status" class="answer">
         <b>{shown.place ?? shown.label}</b>{shown.shape && ` [${shown.shape.map(String).join(" × ")}]`}
-        {shown.count > 1n && `, ${formatCount(shown.count)} of them`}: {formatCount(shown.parameters)} parameters,{" "}
-        {formatShare(shown.parameters, total)} of the model {shown.name && <code>{shown.name}</code>}
-        {shown === node && Object.keys(active).length > 0 && " · dark: what one token uses of the experts"}
+        {shown.count > 1n && `, ${formatCount(shown.count)} of them`}: {formatCount(shown.parameters)} parameters
+        {shown.parameters < total && `, ${formatShare(shown.parameters, total)} of the model`} {shown.name && <code>{shown.name}</code>}
+        {shown === node && Object.keys(active).length > 0 && " · dark: the experts that one token uses"}
       </p>
       <div ref={box} class="map">
         <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="group" aria-label={`Parameters of ${node.label}, area to scale`} onKeyDown={move}>

@@ -6,7 +6,7 @@ import { copyText } from "./clipboard.js";
 import { listTensors, shareActive } from "./count.js";
 import { chooseModel, countPublished } from "./data.js";
 import { ParameterMap } from "./map.jsx";
-import { formatFragment } from "./state.js";
+import { formatFragment, parseFragment } from "./state.js";
 import { groupTensors } from "./tree.js";
 
 export function Model({ data, state, names }) {
@@ -19,7 +19,7 @@ export function Model({ data, state, names }) {
   );
 }
 
-function Actions({ model, names }) {
+export function Actions({ model, names }) {
   const [message, setMessage] = useState("");
   const copy = () => {
     const link = new URL(formatFragment({ view: "model", ids: [model.id] }), location.href).href;
@@ -46,6 +46,9 @@ function Article({ data, model }) {
     if (first) first.before(place);
     else box.current.append(place);
     render(<WholeMap data={data} model={model} />, place);
+    for (const link of box.current.querySelectorAll('a[href^="#model/"]')) {
+      if (!data.byId.has(parseFragment(link.hash).ids[0])) link.replaceWith(...link.childNodes); // not on this page
+    }
     return () => render(null, place);
   }, []);
   return <div ref={box} dangerouslySetInnerHTML={{ __html: model.article }} />;

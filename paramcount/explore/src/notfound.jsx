@@ -27,7 +27,7 @@ export function NotFound({ data, state, unknown, names }) {
         ))}
         {links.length > 0 && "?"}
       </p>
-      <p><a href="#start">Search for a model</a> or <a href="#browse">look at all {data.models.length.toLocaleString("en")}</a>.</p>
+      <p><a href="#start">Search for a model</a> or <a href="#browse">browse all {data.models.length.toLocaleString("en")} models</a>.</p>
     </>
   );
 }

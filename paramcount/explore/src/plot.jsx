@@ -1,12 +1,12 @@
 // A chart of Observable Plot as a component.
 
 import { barX, dot, lineY, plot, ruleX, selectLast, stackX, text } from "@observablehq/plot";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** `make(width)` returns the options of a plot; it is drawn again when `of` or the width changes. */
 export function Chart({ label, make, of }) {
   const box = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the first paint, so that nothing below moves
     const draw = () => {
       if (!box.current) return;
       const width = Math.max(280, Math.floor(box.current.clientWidth));

@@ -27,8 +27,8 @@ export function Run({ state, go }) {
     <>
       <h1>Watch one run</h1>
       <p>
-        Three real models, each trained on one task: to put letters in order. They have the layers of GPT-2, Mixtral and Mamba, in tiny, and they compute here, in
-        your browser. Type letters and see everything that happens on the way to the answer.
+        Three tiny models that were trained to sort letters, with the layers of GPT-2, Mixtral and Mamba. They run in your browser: type letters and see every
+        value on the way to the answer.
       </p>
       <p>
         Try{" "}
@@ -89,7 +89,7 @@ function Trial({ tiny, state, go }) {
       {letters && (
         <>
           <div class="filters">
-            <button type="button" disabled={at === 0} onClick={() => set({ at: at - 1 })}>◀ Token before</button>
+            <button type="button" disabled={at === 0} onClick={() => set({ at: at - 1 })}>◀ Previous token</button>
             <button type="button" onClick={isPlaying ? () => play(false) : start}>{isPlaying ? "Pause" : "Play the answer"}</button>
             <button type="button" disabled={at >= last} onClick={() => set({ at: at + 1 })}>Next token ▶</button>
             {off.size > 0 && <button type="button" onClick={() => set({ off: undefined })}>Switch everything on</button>}
@@ -142,7 +142,7 @@ function OneRun({ tiny, run, at: chosenAt, off, toggle, isPlaying, set, step, is
       ))}
       {isAlone
         ? <Steps model={model} steps={steps} at={at} tokens={letters} sentences={tiny.sentences} chosen={Number.parseInt(step ?? "0", 10) || 0} choose={(i) => set({ step: i })} />
-        : <p>Choose one model alone to step through its operations.</p>}
+        : <p>Select a single model to step through its operations.</p>}
     </article>
   );
 }
@@ -176,7 +176,7 @@ function NextToken({ tiny, prediction: { probabilities }, token, isInput }) {
       <h3>After {token}</h3>
       <p>
         The model gives every token a probability.{" "}
-        {isInput ? "Only the answer was trained: what it expects between the letters of the input means nothing." : "The likeliest one is written down and read next."}
+        {isInput ? "Only the answer was trained, so predictions between the letters of the input mean nothing." : "The most likely one is appended to the text and is the next input."}
       </p>
       <table class="next">
         <tbody>

@@ -12,7 +12,7 @@ export function Size({ path, limits, value, published, list, wrong, set }) {
     return (
       <div class="size">
         <span>{path}</span> <output>{formatCount(value)}</output>
-        <small>{list ? `It follows from ${list}.` : "The structure depends on it."}</small>
+        <small>{list ? `Derived from ${list}.` : "Fixed here: the structure depends on it."}</small>
       </div>
     );
   }

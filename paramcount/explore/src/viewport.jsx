@@ -73,7 +73,7 @@ export function Viewport({ size, area, label, keys, children }) {
     if (event.shiftKey && ways[event.key]) move(...ways[event.key]);
     else if (event.key === "+" || event.key === "=") zoom(STEP);
     else if (event.key === "-") zoom(1 / STEP);
-    else if (event.key === "0") setView(fitView(box, size, true));
+    else if (event.key === "0" || event.key === "Escape") setView(fitView(box, size, true));
     else if (!keys(event)) return;
     event.preventDefault();
   };
@@ -86,7 +86,7 @@ export function Viewport({ size, area, label, keys, children }) {
       <div class="tools" role="group" aria-label="Zoom">
         <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoom(STEP)}>+</button>
         <button type="button" aria-label="Zoom out" title="Zoom out (−)" onClick={() => zoom(1 / STEP)}>−</button>
-        <button type="button" title="Show the whole drawing (0)" onClick={() => setView(fitView(box, size, true))}>Fit</button>
+        <button type="button" title="Show the whole drawing (0 or Escape)" onClick={() => setView(fitView(box, size, true))}>Fit</button>
       </div>
     </div>
   );

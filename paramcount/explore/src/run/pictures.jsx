@@ -41,7 +41,7 @@ export function Attention({ layer, weights, tokens, off, toggle }) {
   return (
     <section>
       <h4>Attention</h4>
-      <p>Each row is a token, each column one that it looks at: the darker, the more. The framed row decides what comes next. Switch a head off and see whether the answer survives.</p>
+      <p>Each row is a token, each column a token that it attends to: the stronger the color, the larger the weight. The framed row predicts the next token. Switch a head off and see whether the answer survives.</p>
       <div class="pieces">
         {Array.from({ length: weights.shape[0] }, (_, head) => (
           <div key={head} class={off.has(`${layer}.${head}`) ? "isOff" : undefined}>
@@ -61,7 +61,7 @@ export function Experts({ layer, weights, tokens, off, toggle }) {
   return (
     <section>
       <h4>Experts</h4>
-      <p>A router sends each token to {chosen} of {n} experts, with the weights shown in percent. In an empty field the token never enters the expert, whose parameters are not active for it. An expert that is off adds nothing.</p>
+      <p>A router sends each token to {chosen} of {n} experts, with the weights shown in percent. An empty cell means that the token does not use the expert, whose parameters are then inactive. An expert that is switched off adds nothing.</p>
       <div class="scroll" role="region" aria-label={`Experts of layer ${layer}`} tabindex="0">
         <table class="experts">
           <thead><tr><th scope="col">Expert</th>{tokens.map((token, t) => <th key={t} scope="col">{token}</th>)}</tr></thead>
@@ -88,8 +88,8 @@ export function Caches({ layer, caches, tokens }) {
     <section>
       <h4>KV cache</h4>
       <p>
-        Each token leaves its key and its value behind: {perToken} values in this layer, {(perToken * tokens.length).toLocaleString("en")} for {tokens.length} tokens so far. The cache
-        grows with the text; nothing in it ever changes.
+        Each token adds its key and its value: {perToken} elements in this layer, {(perToken * tokens.length).toLocaleString("en")} for {tokens.length} tokens so far. The cache
+        grows with the text; its entries never change.
       </p>
       {caches.map(({ value }, i) => (
         <div key={i} class="cache">
@@ -114,7 +114,7 @@ export function State({ layer, scan, off, toggle }) {
       <h4>Recurrent state</h4>
       <p>
         All that this layer remembers of the text: {channels} channels with {size} values each, {channels * size} in all, however long the text is. Each token
-        overwrites a part of it. The largest value is {formatValue(most)}. Without it, the layer sees the last few tokens alone.
+        overwrites a part of it. The largest value is {formatValue(most)}. Without it, the layer sees only the last few tokens.
       </p>
       <Switch name="read the state" id={`${layer}.state`} off={off} toggle={toggle} />
       <Heat values={transpose(state)} width={channels} label={`Recurrent state of layer ${layer}: ${channels} channels, ${size} values each`} />

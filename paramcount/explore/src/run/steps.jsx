@@ -57,7 +57,7 @@ export function Steps({ model, steps, at, tokens, sentences, chosen, choose }) {
             {current.node.note && <><dt>Here</dt><dd>{current.node.note}</dd></>}
             <dt>Output</dt><dd>{formatShape(current.value.shape)}</dd>
             {(current.node.weights ?? []).map(({ name, shape }) => <><dt key={name}>Weight</dt><dd>{fillName(name, current.place)} {formatShape(shape)}</dd></>)}
-            <dt>This token</dt><dd>{values ? `${values.length} values, ${formatRange(values)}` : "does not enter this expert"}</dd>
+            <dt>This token</dt><dd>{values ? `${values.length} values, ${formatRange(values)}` : "not routed to this expert"}</dd>
           </dl>
           {values && <Heat values={values} width={Math.min(values.length, 24)} label={`All values: ${formatRange(values)}`} />}
           <p class="actions">
