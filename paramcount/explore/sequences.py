@@ -10,6 +10,7 @@ from typing import Any
 from paramcount.costs.caches import CacheGroup, list_flow_groups, merge_groups
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows
 from paramcount.explore.sharing import derive_caches, derive_growth
+from paramcount.flow import Size
 from paramcount.flow.positions import list_position_limits
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_tree
@@ -24,6 +25,14 @@ def list_caches(symbolic: Iterable[Sizes], head: bool) -> tuple[CacheGroup, ...]
     return None
 
 
+def list_limits(symbolic: Iterable[Sizes], head: bool) -> list[Size]:
+    """The rows of position embeddings that a text looks up, from the first sizes with which they are known."""
+    for sizes in symbolic:
+        with suppress(*STRUCTURE_ERRORS):
+            return list_position_limits(next(iter(list_flows(sizes, head)))[0])
+    return []
+
+
 def export_caches(groups: tuple[CacheGroup, ...]) -> dict[str, Any] | None:
     """The bytes that sequences keep, with `kv_bytes` for each value of the KV cache; None if a length is not known.
 
@@ -36,12 +45,11 @@ def export_caches(groups: tuple[CacheGroup, ...]) -> dict[str, Any] | None:
     return {name: to_json(tree) for name, tree in trees.items()}
 
 
-def export_limits(symbolic: Sizes, head: bool) -> dict[str, Any]:
+def export_limits(symbolic: Sequence[Sizes], head: bool) -> dict[str, Any]:
     """The most tokens of a text as expressions; null if the sizes do not limit them. `positions`: that have rows in
     position embeddings. `limit`: with those that the model was made for."""
-    out, _ = next(iter(list_flows(symbolic, head)))
-    positions = [make_tree(n) for n in list_position_limits(out)]
-    own = getattr(symbolic, "n_positions", None)
+    positions = [make_tree(n) for n in list_limits(symbolic, head)]
+    own = getattr(symbolic[0], "n_positions", None)
     limits = [*positions, *([make_tree(own)] if own is not None else [])]
     return {name: to_json(join(trees)) for name, trees in (("positions", positions), ("limit", limits))}
 

@@ -54,7 +54,7 @@ def export_structure(model: Model, packings: Packings) -> Data:
         rows = list(list_weight_rows(walk.c, head))
         flow = export_flow(settled, head)
         caches = list_caches((settled, walk.c), head)
-        limits = export_limits(walk.c, head)
+        limits = export_limits((settled, walk.c), head)
     return {
         "architecture": type(sizes).__name__,
         "sizes": [
