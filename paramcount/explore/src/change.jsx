@@ -132,7 +132,7 @@ function Results({ data, model, variant, values, difference, options, set }) {
       {difference && <p>As released; {difference}.</p>}
       <Bar data={data} counted={counted} />
       <div class="scroll" tabindex="0" role="group" aria-label="Parameters by component">
-        <table>
+        <table class="components">
           <caption class="hidden">Parameters by component</caption>
           <thead>
             <tr>
