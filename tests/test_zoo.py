@@ -174,7 +174,7 @@ def test_the_sizes_and_settings_of_an_entry_are_those_of_its_published_config(id
 def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
     model = zoo.load_entry(id)
     used = {figure.source for figure in model.published} | {claim.source for claim in model.claims}
-    used |= {figure.corrected for figure in model.published}
+    used |= {figure.corrected for figure in model.published if figure.corrected}
     spare = (
         {source.id for source in model.sources}
         - used
