@@ -94,3 +94,12 @@ def test_names_and_sources_are_escaped() -> None:
 def test_the_predecessor_is_the_latest_earlier_release_of_a_similar_size(id: str, predecessor: str | None) -> None:
     found = find_predecessor(load_entry(id))
     assert (found and found.id) == predecessor
+
+
+def test_the_citation_has_the_lines_of_the_command() -> None:
+    pre = parse(render_article(load_entry("gpt2-small"))).find(".//pre")
+    assert pre is not None
+    printed = CliRunner().invoke(cli, ["cite", "gpt2-small"]).output
+    lines = "".join(pre.itertext()).splitlines()
+    assert lines[-1] == "}"
+    assert printed.splitlines()[: len(lines)] == lines

@@ -115,3 +115,9 @@ def test_a_number_is_copied_in_full(browser: Browser, site: Path) -> None:
     browser.value("document.querySelector('.lead [data-copy]').click()")
     browser.value("document.querySelector('.command').click()")
     assert browser.value("copied") == [str(pc.count("deepseek-v3").total), "paramcount show deepseek-v3"]
+
+
+def test_the_page_that_is_not_found_links_to_the_folder_of_its_site(browser: Browser, site: Path) -> None:
+    browser.open(site / "404.html")
+    links = "[...document.links].map((link) => link.pathname)"
+    assert browser.value(links) == [f"{site}/", f"{site}/models/"]

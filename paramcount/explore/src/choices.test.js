@@ -64,3 +64,8 @@ test("what makes a choice fit is one change of a dtype", () => {
   assert.deepEqual(remedies({ dtype: "fp32", context: "310" }), [{ kv: "fp8" }, { dtype: "bf16" }]); // 400 + 620; 400 + 310
   assert.deepEqual(remedies({ dtype: "fp32", context: "900" }), []);
 });
+
+test("a dtype is accepted in any case, as on the command line", () => {
+  const { choice, dtype, errors } = read({ dtype: "FP8", kv: "Fp8" });
+  assert.deepEqual([choice.kv.name, dtype, errors], ["fp8", "fp8", []]);
+});
