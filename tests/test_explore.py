@@ -403,7 +403,7 @@ def test_a_hostile_name_is_text_wherever_it_is() -> None:
     evil = "</script></noscript><script>alert(1)</script>{{data}}"
     model: Model = replace(pc.load("gpt2-small"), id=evil, name=evil)
     page = build_page([model])
-    assert page.count("<script") == 2 + page.partition("<script>")[2].partition("</script>")[0].count("<script")
+    assert page.count("<script") == build_page([pc.load("gpt2-small")]).count("<script")
     assert evil not in page
     assert f"<td>{html.escape(evil)}</td>" in page
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
 from paramcount.declare import Data, ops, parts, sizes
+from paramcount.errors import FieldName, ParamcountError
 
 
 class AlbefBert(Bert):
@@ -29,6 +30,19 @@ class AlbefBert(Bert):
     n_fusion_layers: sizes.Natural = sizes.derived(lambda js, c: c["n_layers"] - c["n_text_layers"])
     d_memory: sizes.Positive = sizes.hf("encoder_width")
     cross_attention: sizes.Flag = sizes.derived(lambda js, c: c["n_fusion_layers"] > 0, late=True)
+
+    def check(c) -> None:
+        """Each layer is of one of the two kinds."""
+        super().check()
+        if c.n_layers != (n := c.n_text_layers + c.n_fusion_layers):
+            found = (
+                f"= {c.n_layers} is not "
+                + FieldName("n_text_layers")
+                + " + "
+                + FieldName("n_fusion_layers")
+                + f" = {n}"
+            )
+            raise ParamcountError(found, where=FieldName("n_layers"), expected=str(n))
 
     def memory(c) -> tuple[Data, ...]:
         return (parts.source_states(c.d_memory),) if c.cross_attention else ()

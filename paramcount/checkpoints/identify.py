@@ -88,12 +88,12 @@ def find_equal_verification(model: zoo.Model, tried: Iterable[Verification]) -> 
 
 
 def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Iterator[str]:
-    """Ids of models with the checkpoint's vocabulary size, number of layers and approximate size."""
+    """Ids of models with the checkpoint's vocabulary size, number of layers and approximate size. Encoders of images have no vocabulary."""
     shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
     rows, values = {size for shape in shapes if len(shape) == 2 for size in shape}, sum(map(prod, shapes))
     layers = {*meanings.stacks.values(), sum(meanings.stacks.values())}
     for id, row in read_rows():
-        if layers - {1} and row["n_layers"] not in layers:  # layers that share their weights are stored once
+        if layers - {1} and row["n_layers"] not in (0, *layers):  # layers that share their weights are stored once
             continue
         total, vocab_size, d_model = row["total"], row["vocab_size"], row["d_model"]
         if not shapes:
@@ -101,7 +101,7 @@ def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
             is_candidate = checkpoint.total_size in sizes
         else:
             most = total + row["mtp"] + 2 * vocab_size * d_model
-            is_candidate = vocab_size in rows and is_near(values, row["language_model"], most)
+            is_candidate = vocab_size in (0, *rows) and is_near(values, row["language_model"], most)
         if is_candidate:
             yield id
 

@@ -14,7 +14,7 @@ from paramcount.errors import ParamcountError
 from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extension
 
 if TYPE_CHECKING:
-    from paramcount.sweeping.selecting import Selection
+    from paramcount.sweeping.selecting import SweepSelection
     from paramcount.zoo import Model
 
 
@@ -75,13 +75,13 @@ def command(
 
 def make_selection(
     model: Model, columns: list[str], where: str | None, sort: str | None, invalid: bool
-) -> tuple[Selection, list[str]]:
+) -> tuple[SweepSelection, list[str]]:
     """The rows to show, and the columns that this needs beyond `columns`.
 
     Raises: ParamcountError for an invalid condition or column.
     """
     from paramcount.sweeping.columns import find_columns
-    from paramcount.sweeping.selecting import Selection, find_sweep_field
+    from paramcount.sweeping.selecting import SweepSelection, find_sweep_field
 
     for option, value in (("--where", where), ("--sort", sort)):
         if invalid and value is not None:
@@ -97,4 +97,4 @@ def make_selection(
         needed.append(key)
         sort = f"-{key}" if sort.startswith("-") else key
     hidden = frozenset(needed) - frozenset(find_columns(model, columns))
-    return Selection(matches, sort, hidden), needed
+    return SweepSelection(matches, sort, hidden), needed

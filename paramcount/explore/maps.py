@@ -20,7 +20,7 @@ SMALLEST_SHARE = 0.04  # of a rectangle with a label
 WIDE = 0.4  # of the width, of a rectangle whose label fits on a narrow screen
 
 
-class Block(NamedTuple):
+class MapBlock(NamedTuple):
     """The tensors of one component in all layers of a kind."""
 
     component: str
@@ -29,12 +29,12 @@ class Block(NamedTuple):
     active: int  # cells that one token uses
 
 
-def list_blocks(group: TensorGroup, layers: int = 1) -> Iterator[Block]:
+def list_blocks(group: TensorGroup, layers: int = 1) -> Iterator[MapBlock]:
     """The components below a group."""
     if group.kind == "component":
         experts = next((child for child in group.children if child.kind == "experts"), None)
         cells, active = (experts.count, experts.active) if experts else (layers, layers)
-        yield Block(group.component, group.parameters, cells, active)
+        yield MapBlock(group.component, group.parameters, cells, active)
         return
     for child in group.children:
         yield from list_blocks(child, child.count if group.kind != "layers" and child.kind == "layers" else layers)
@@ -53,7 +53,7 @@ def draw_small_map(count: Count, name: str, height: float, *, has_labels: bool =
     return element("div", svg, *(labels if has_labels else ()), class_="small-map")
 
 
-def draw_block(block: Block, area: Area) -> Iterator[Html]:
+def draw_block(block: MapBlock, area: Area) -> Iterator[Html]:
     x, y, width, height = (f"{value:.2f}" for value in area)
     yield element("rect", x=x, y=y, width=width, height=height, fill=f"var(--c-{block.component})")
     rows = list(divide_area(area, block.cells))
@@ -64,7 +64,7 @@ def draw_block(block: Block, area: Area) -> Iterator[Html]:
     yield element("path", class_="grid", d=trace_grid(rows))
 
 
-def write_label(block: Block, area: Area, height: float, total: int) -> Html:
+def write_label(block: MapBlock, area: Area, height: float, total: int) -> Html:
     """The name and share of a block that has room for them; hidden on a narrow screen unless the block is wide."""
     if block.parameters < SMALLEST_SHARE * total:
         return Html("")

@@ -1,4 +1,4 @@
-"""The rows of the table of models: facts that the page shows before it reads the structures of models."""
+"""A row for each model: facts that the page shows before it reads the structures of models."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size, to_json
-from paramcount.sweeping.selecting import Selection
+from paramcount.sweeping.selecting import SweepSelection
 from paramcount.sweeping.sweep import REASON, Arrays, Sweep
 from paramcount.zoo.columns import HEADINGS
 
@@ -46,7 +46,7 @@ class Tally:
         return f"{self.invalid:,} of {self.combinations:,} combinations {verb} invalid; --invalid lists them"
 
 
-def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally, selection: Selection) -> Table:
+def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally, selection: SweepSelection) -> Table:
     """The rows of all chunks, which are those of a selection, as a table.
 
     Raises: ParamcountError if there are more than MOST_ROWS.

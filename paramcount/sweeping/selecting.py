@@ -28,7 +28,7 @@ def find_sweep_field(name: str, models: Sequence[Model]) -> TableField:
 
 
 @dataclass
-class Selection:
+class SweepSelection:
     """Which rows of a sweep are shown: those that `matches`, in the order of a column, without the columns that only
     the condition and the order need. `excluded` counts the others."""
 

