@@ -143,7 +143,8 @@ EXCEPTIONS = {
 # Names that stand for other components than these models declare, and that no meaning is written down for: a checkpoint
 # alone shows them as other. The list may only shrink.
 UNREAD = {
-    "GLM-ASR-Nano-2512", "Janus-Pro-7B", "Kimi-K3", "Molmo-7B-D-0924", "OLMo-7B", "Phi-4-multimodal-instruct", "Qwen-VL-Chat", "Yuan2-2B-hf", "clap",
+    "GLM-ASR-Nano-2512", "Janus-Pro-7B", "Kimi-K3", "Molmo-7B-D-0924", "OLMo-7B",
+    "Phi-4-multimodal-instruct", "Qwen-VL-Chat", "Yuan2-2B-hf", "clap",
     "clap_audio_model.ClapAudioModelWithProjection", "clap_text_model", "clap_text_model.ClapTextModelWithProjection",
     "clip", "clip-vit-base-patch32", "clip-vit-large-patch14", "clip-vit-large-patch14-text",
     "clip.CLIPForImageClassification", "clip_text_model", "clip_text_model.CLIPTextModelWithProjection",
@@ -152,7 +153,8 @@ UNREAD = {
     "hgrn2-1.3b", "hubert", "jina-embeddings-v3", "layoutlmv3", "molmo-7b-d", "phi-1_5-mixformer", "qwen-vl-chat",
     "rwkv-7-world-1.5b", "sew", "siglip", "siglip-base-patch16-224", "siglip-base-patch16-224-text",
     "siglip.SiglipForImageClassification", "siglip2", "siglip2.Siglip2ForImageClassification", "siglip2_text_model",
-    "kimi-k3", "openmoe-8b", "openmoe-base", "siglip_text_model", "speech-encoder-decoder", "speecht5", "speecht5.SpeechT5ForSpeechToSpeech",
+    "kimi-k3", "openmoe-8b", "openmoe-base",
+    "siglip_text_model", "speech-encoder-decoder", "speecht5", "speecht5.SpeechT5ForSpeechToSpeech",
     "speecht5.SpeechT5ForTextToSpeech", "stripedhyena-nous-7b", "unispeech", "unispeech-sat",
     "unispeech-sat.UniSpeechSatForPreTraining", "wav2vec2", "wav2vec2-conformer", "wavlm",
 }  # fmt: skip

@@ -88,7 +88,10 @@ def find_equal_verification(model: zoo.Model, tried: Iterable[Verification]) -> 
 
 
 def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Iterator[str]:
-    """Ids of models with the checkpoint's vocabulary size, number of layers and approximate size. Encoders of images have no vocabulary."""
+    """Ids of models with the checkpoint's vocabulary size, number of layers and approximate size.
+
+    Encoders of images have no vocabulary.
+    """
     shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
     rows, values = {size for shape in shapes if len(shape) == 2 for size in shape}, sum(map(prod, shapes))
     layers = {*meanings.stacks.values(), sum(meanings.stacks.values())}
