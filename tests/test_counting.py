@@ -226,7 +226,7 @@ def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) ->
         for field in ("n_layers", "n_encoder_layers", "n_decoder_layers")
         for id in list_with_field(field)
         # The encoder of Funnel has blocks of layers, IDEFICS a cross-attention before each few, ALBEF two numbers.
-        if ROWS[id]["architecture"] not in ("funnel", "idefics", "albef_bert")
+        if ROWS[id]["architecture"] not in ("funnel", "idefics", "albef_bert", "blip_bert")
         if not (field == "n_decoder_layers" and ROWS[id]["architecture"] in ENCODERS)
     ],
 )
