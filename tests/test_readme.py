@@ -79,7 +79,9 @@ def test_a_picture_is_what_its_command_draws(folder: Path, name: str) -> None:
 
 
 def test_every_picture_is_shown() -> None:
-    assert sorted(path.name for path in IMAGES.iterdir()) == sorted([*list_pictures(), *list_animations()])
+    screenshots = {path.name for path in IMAGES.iterdir()} - {*list_pictures(), *list_animations()}
+    assert screenshots == {"explore.png"}  # of what `paramcount explore` opens, taken in Chromium
+    assert "images/explore.png" in TEXTS[README]
 
 
 def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:
