@@ -169,7 +169,7 @@ def test_without_the_libraries_of_pictures_a_note_says_so(
     assert "note: without preview pictures, which need paramcount[plot]" in result.err
     page = Reader((tmp_path / "site/models/gpt2-small/index.html").read_text())
     assert not list(page.get("meta", property="og:image"))
-    assert not list((tmp_path / "site").rglob("*.png"))
+    assert not list((tmp_path / "site/models").rglob("*.png"))
 
 
 def test_without_the_library_of_guides_the_error_names_the_extra(
