@@ -87,22 +87,21 @@ def find_links(ref: str, patterns: Iterable[Pattern]) -> list[tuple[re.Match[str
 def link_github(match: re.Match[str]) -> SourceLink:
     owner, name, commit, path = (match[key] or "" for key in ("owner", "name", "commit", "path"))
     url = f"https://github.com/{owner}/{name.removesuffix('.git')}"
-    if path:
-        url += f"/blob/{commit or 'HEAD'}/{quote(path, safe='/%+@=&~')}"
-    elif commit:
-        url += f"/commit/{commit}"
-    return SourceLink(url, owner, commit)
+    return SourceLink(url + find_place(path, commit, "HEAD"), owner, commit)
 
 
 def link_hub(match: re.Match[str]) -> SourceLink:
     parts = match.groupdict()
     owner, commit, path = parts["owner"], parts.get("commit") or "", parts.get("path") or ""
     url = f"https://huggingface.co/{owner}/{parts['name']}"
+    return SourceLink(url + find_place(path, commit, "main"), owner, commit)
+
+
+def find_place(path: str, commit: str, latest: str) -> str:
+    """A file or a commit behind the address of a repository. `latest`: what its newest commit is called."""
     if path:
-        url += f"/blob/{commit or 'main'}/{quote(path, safe='/%+@=&~')}"
-    elif commit:
-        url += f"/commit/{commit}"
-    return SourceLink(url, owner, commit)
+        return f"/blob/{commit or latest}/{quote(path, safe='/%+@=&~')}"
+    return f"/commit/{commit}" if commit else ""
 
 
 def link_address(match: re.Match[str]) -> SourceLink:
