@@ -34,7 +34,7 @@ from paramcount.formats.strict_yaml import parse_yaml
 from paramcount.tracing.run import choose_length
 from paramcount.zoo import Model, load_all, load_entry
 from paramcount.zoo.what_if import change_sizes, get_size
-from tests.browser.chromium import Browser, run_browser
+from tests.browser.chromium import Browser
 from tests.running import Runner
 from tests.structures import RANKS, pick_smallest
 
@@ -52,12 +52,6 @@ def models() -> list[Model]:
         return [model for model in load_all() if not model.estimate]
     smallest = pick_smallest()
     return [load_entry(smallest[name]) for name in RANKS]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

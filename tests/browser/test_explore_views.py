@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import paramcount as pc
-from tests.browser.chromium import Browser, run_browser
+from tests.browser.chromium import Browser
 from tests.browser.test_explore_page import FEW, WAIT, go, open_page, press, wait_for
 
 pytestmark = pytest.mark.browser
 MODELS = [*FEW, "qwen3-8b", "llama-3.1-8b", "qwen2-7b"]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import paramcount as pc
-from tests.browser.chromium import Browser, find_chromium, run_browser
+from tests.browser.chromium import Browser, find_chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")]
 
 PAGE = "<!doctype html><meta name=viewport content='width=device-width'><body style='margin:0'>"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
 
 
 @pytest.mark.parametrize("width", [360, 800, 1280])

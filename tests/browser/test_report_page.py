@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import paramcount.zoo as zoo
 from paramcount.api import report
 from paramcount.drawing.bars import plot_rows
 from paramcount.drawing.report import render_page
-from tests.browser.chromium import Browser, run_browser
+from tests.browser.chromium import Browser
 from tests.test_bars import hostile_row
 from tests.test_report import MARKUP, fill_entry
 
@@ -50,12 +49,6 @@ WIDE = """[...document.body.querySelectorAll('*')]
   .filter(node => !node.closest('.scroll') && !node.closest('.skip'))
   .filter(node => node.getBoundingClientRect().right > innerWidth + 0.5)
   .map(node => node.outerHTML.slice(0, 80))"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 import paramcount as pc
 from paramcount.explore.site import write_site
 from paramcount.zoo import load_entry
-from tests.browser.chromium import Browser, run_browser
+from tests.browser.chromium import Browser
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("markdown_it")
@@ -40,12 +39,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site") / "site"
     write_site(str(place), list(map(load_entry, MODELS)))
     return place
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
 
 
 def await_value(browser: Browser, expression: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,10 @@ import pytest
 
 import paramcount as pc
 from paramcount.tiny import ALPHABET, NAMES, encode, find_folder
-from tests.browser.chromium import Browser, run_browser
+from tests.browser.chromium import Browser
 
 pytestmark = pytest.mark.browser
 ANSWER = "[...document.querySelectorAll('article')].map((one) => one.querySelector('.tokens').textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
