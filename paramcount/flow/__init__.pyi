@@ -604,6 +604,7 @@ from paramcount.flow.operations.sounds import SampleDeviation as SampleDeviation
 from paramcount.flow.operations.sounds import sample_deviation as sample_deviation
 from paramcount.flow.operations.sounds import Similarities as Similarities
 from paramcount.flow.operations.sounds import similarities as similarities
+from paramcount.flow.operations.sticks import break_sticks as break_sticks
 from paramcount.flow.operations.streams import ReadWeights as ReadWeights
 from paramcount.flow.operations.streams import ReadAndWriteWeights as ReadAndWriteWeights
 from paramcount.flow.operations.streams import ConnectionWeights as ConnectionWeights
