@@ -132,6 +132,41 @@ def test_invalid_sizes_keep_the_last_valid_result_and_name_the_nearest_values(wh
     assert whole.value("document.querySelector('.stale')") is None
 
 
+# Moves a slider without a pause: what is shown after each move, and what is written and drawn besides.
+MOVES = """(async () => {
+  const { replaceState } = history;
+  const [shown, addresses] = [[], []];
+  history.replaceState = (...state) => (addresses.push(state[2]), replaceState.apply(history, state));
+  const others = [document.querySelector("header"), ...document.querySelectorAll(".size:not(:has(#size-n_layers))")];
+  const observer = new MutationObserver(() => {});
+  const everything = { subtree: true, childList: true, attributes: true, characterData: true };
+  for (const other of others) observer.observe(other, everything);
+  const slider = document.querySelector('[aria-label^="n_layers, slider"]');
+  for (let n = 1; n <= 24; n++) {
+    slider.value = n;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await null;
+    shown.push(document.querySelector(".answer b").innerText);
+  }
+  const changed = observer.takeRecords().map(({ target }) => target.nodeName);
+  await new Promise((done) => setTimeout(done, 300));
+  delete history.replaceState;
+  return { shown, addresses, changed, hash: location.hash };
+})()"""
+
+
+def test_each_move_of_a_slider_shows_its_count_and_the_address_is_written_at_rest(whole: Browser) -> None:
+    go(whole, "#change/gpt2-small")
+    slider = "document.querySelector('[aria-label^=\"d_ff, slider\"]')"
+    whole.value(f"{slider}.value = 6144; {slider}.dispatchEvent(new Event('input', {{ bubbles: true }})); 1")
+    wait_for(whole, WAIT)
+    found = wait_for(whole, MOVES)
+    counts = [pc.count("gpt2-small", set={"d_ff": 6144, "n_layers": n}) for n in range(1, 25)]
+    assert found["shown"] == [f"{count.total:,}" for count in counts]
+    assert found["addresses"] == ["#change/gpt2-small?d_ff=6144&n_layers=24"] == [found["hash"]]
+    assert found["changed"] == []
+
+
 def test_the_difference_to_the_published_model_is_in_total_and_by_component(whole: Browser) -> None:
     go(whole, "#change/gpt2-small?n_layers=13")
     published, changed = pc.count("gpt2-small"), pc.count("gpt2-small", set={"n_layers": 13})

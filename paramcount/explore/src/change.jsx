@@ -1,13 +1,13 @@
 // One model with its sizes to change: every count, formula, cache and cost follows, beside the published ones.
 
-import { useMemo, useRef } from "preact/hooks";
+import { useCallback, useMemo, useRef } from "preact/hooks";
 import { Bar } from "./bar.jsx";
 import { describeDifference, findNearestValid, listChanges, readVariant } from "./changes.js";
 import { Copies } from "./copies.jsx";
 import { Costs } from "./costs.jsx";
 import { count, findErrors, findList, nameValues } from "./count.js";
 import { chooseModel, countPublished } from "./data.js";
-import { CHOICES, Fitting } from "./fit.jsx";
+import { CHOICES, Fitting, useChoice } from "./fit.jsx";
 import { fillFormula, formatCount, formatShare, formatShort } from "./format.js";
 import { ModelPicker } from "./picker.jsx";
 import { Size } from "./size.jsx";
@@ -24,8 +24,7 @@ export function Change({ data, state, go }) {
   if (!errors.length) valid.current.values = values;
   const shown = valid.current.values;
   const lists = useMemo(() => variant.values.map((_, i) => findList(structure, variant.values, i)), [variant]);
-  const set = (chosen) => go({ ids: [model.id], options: { ...options, ...chosen } });
-  const setSize = (i, value) => set({ [structure.sizes[i][0]]: value === variant.values[i].toString() ? undefined : value });
+  const set = useCallback((chosen) => go(({ options }) => ({ ids: [model.id], options: { ...options, ...chosen } })), [model]);
   const changed = listChanges(variant, values);
   const difference = changed.length || variant !== model.variants[0] ? "" : model.release_difference;
   const choices = Object.fromEntries(Object.entries(options).filter(([name]) => CHOICES.includes(name)));
@@ -53,12 +52,13 @@ export function Change({ data, state, go }) {
             <Size
               key={path}
               path={path}
-              limits={smallest === undefined ? null : [smallest, largest]}
+              smallest={smallest}
+              largest={largest}
               value={values[i]}
               published={variant.values[i]}
               list={lists[i]}
               wrong={errors.some(({ where }) => where.split(" × ").includes(path))}
-              set={(value) => setSize(i, value)}
+              set={set}
             />
           ))}
           {Object.keys(structure.structure).length > 0 && <h3>Architecture flags</h3>}
@@ -121,6 +121,7 @@ function Results({ data, model, variant, values, difference, options, set }) {
   const sizes = nameValues(structure, values);
   const changed = listChanges(variant, values);
   const isChanged = changed.length > 0 || variant !== model.variants[0];
+  const read = useChoice(data, model, variant, values, changed, options);
   const present = data.components.filter((name) => counted.components[name] > 0n || published.components[name] > 0n);
   return (
     <>
@@ -170,9 +171,9 @@ function Results({ data, model, variant, values, difference, options, set }) {
         </table>
       </div>
       <h2>Memory</h2>
-      <Fitting data={data} model={model} variant={variant} values={values} changed={changed} options={options} set={set} />
+      <Fitting data={data} model={model} variant={variant} changed={changed} options={options} read={read} set={set} />
       <p><a href={formatFragment({ view: "fit", ids: [model.id], options })}>The fewest of each GPU, and the commands</a></p>
-      <Costs data={data} model={model} structure={structure} values={values} isChanged={isChanged} options={options} />
+      <Costs data={data} structure={structure} values={values} context={BigInt(read.choice.context)} />
     </>
   );
 }

@@ -21,7 +21,9 @@ const simplify = (name) => name.toLowerCase().replace(/[^a-z0-9]/g, "");
 /** The name in any case, as the command line accepts it. */
 const findName = (names, text = "") => names.find((name) => name.toLowerCase() === text.toLowerCase());
 
+/** The GPU of a name or alias; the exact name, which is usual, is found at once. */
 const findGpu = (data, name) =>
+  data.gpus.find((gpu) => gpu.name === name) ??
   data.gpus.find((gpu) => [gpu.name, ...gpu.aliases].some((other) => simplify(other) === simplify(name)));
 
 /** The dtypes of the weights that a model can be asked for: {name: label}; as released first, if that is quantised. */
@@ -55,7 +57,7 @@ export function readChoice(data, model, structure, values, isChanged, options, k
   };
   const subject = find(dtype);
   const gpu =
-    read("gpu", findGpu(data, options.gpu ?? ""), () => {
+    read("gpu", options.gpu ? findGpu(data, options.gpu) : undefined, () => {
       const words = findNearestWords(data.gpus.flatMap(({ name, aliases }) => [name, ...aliases]), options.gpu);
       const nearest = [...new Set(words.map((word) => findGpu(data, word).name))].slice(0, 3);
       return `gpu = ${options.gpu} is not in the list${nearest.length ? `; the nearest: ${nearest.join(", ")}` : ""}`;

@@ -6,9 +6,17 @@ import { formatBytes } from "./format.js";
 
 export function Choices({ data, read, options, set }) {
   const { choice, dtype, dtypes, subject } = read;
-  const valid = new Set(listNumbers(data, subject));
+  const valid = listNumbers(data, subject);
   const isWrong = (name) => read.errors.some(({ where }) => where === name) || undefined;
-  const numbers = Array.from({ length: data.most_gpus }, (_, i) => i + 1);
+  // made once, so that a slider that moves does not compare them
+  const numbers = useMemo(
+    () => Array.from({ length: data.most_gpus }, (_, i) => i + 1).map((n) => <option key={n} value={n} disabled={!valid.includes(n)}>{n} ×</option>),
+    [data, valid.join()],
+  );
+  const weights = useMemo(
+    () => [...dtypes].map(([name, label]) => <option key={name} value={name}>{label}</option>),
+    [[...dtypes].join()],
+  );
   const gpus = useMemo(
     () => data.gpus.map(({ name, memory }) => <option key={name} value={name}>{name} ({formatBytes(BigInt(memory))})</option>),
     [data],
@@ -18,7 +26,7 @@ export function Choices({ data, read, options, set }) {
       <label>
         GPUs
         <select value={choice.gpus} onChange={(event) => set({ n: event.target.value })}>
-          {numbers.map((n) => <option key={n} value={n} disabled={!valid.has(n)}>{n} ×</option>)}
+          {numbers}
         </select>
       </label>
       <label>
@@ -30,7 +38,7 @@ export function Choices({ data, read, options, set }) {
       <label>
         Weights
         <select value={dtype} onChange={(event) => set({ dtype: event.target.value })}>
-          {[...dtypes].map(([name, label]) => <option key={name} value={name}>{label}</option>)}
+          {weights}
         </select>
       </label>
       <label>

@@ -8,20 +8,20 @@ export function Copies({ model, variant, changed, difference }) {
   const [message, setMessage] = useState("");
   const config = useMemo(() => formatConfig(model, variant, changed), [model, variant, JSON.stringify(changed.map(String))]);
   const copies = [
-    ["YAML", formatYaml(model, variant, changed)],
-    ["config.json", config.text],
-    ["command", formatCommand(model, variant, changed)],
-    ["link", location.href],
+    ["YAML", model.yaml && (() => formatYaml(model, variant, changed))],
+    ["config.json", config.text && (() => config.text)],
+    ["command", () => formatCommand(model, variant, changed)],
+    ["link", () => location.href],
   ];
   return (
     <>
       <p class="actions">
-        {copies.map(([name, content]) =>
-          content && (
+        {copies.map(([name, write]) =>
+          write && (
             <button
               type="button"
               key={name}
-              onClick={() => copyText(content).then((done) => setMessage(done ? `Copied the ${name}` : "The browser did not allow copying"))}
+              onClick={() => copyText(write()).then((done) => setMessage(done ? `Copied the ${name}` : "The browser did not allow copying"))}
             >
               Copy as {name}
             </button>

@@ -1,14 +1,11 @@
 // The KV cache, the FLOPs and the weights of a model in every dtype.
 
 import { useMemo } from "preact/hooks";
-import { readChoice } from "./choices.js";
 import { countCache, countFlops, explainFlops, nameFlops } from "./count.js";
 import { formatBytes, formatCount, formatShort } from "./format.js";
 import { countWeights } from "./memory.js";
 
-export function Costs({ data, model, structure, values, isChanged, options }) {
-  const { choice } = readChoice(data, model, structure, values, isChanged, options, new Map());
-  const context = BigInt(choice.context);
+export function Costs({ data, structure, values, context }) {
   const cache = countCache(structure, values, context);
   const flops = countFlops(structure, values, context);
   const weights = useMemo(() => data.dtypes.map((_, i) => countWeights(structure, values, i)), [structure, ...values]);

@@ -38,7 +38,7 @@ export function Fit({ data, state, go }) {
       {errors.length > 0 ? (
         <ul class="errors">{errors.map(({ text }) => <li key={text}>{text}</li>)}</ul>
       ) : (
-        <Fitting data={data} model={model} variant={variant} values={values} changed={changed} options={options} set={set} more />
+        <WholeFitting data={data} model={model} variant={variant} values={values} changed={changed} options={options} set={set} />
       )}
     </>
   );
@@ -48,13 +48,23 @@ export const CHOICES = ["gpu", "n", "dtype", "kv", "context", "users"];
 
 const keepChoice = (options) => Object.fromEntries(Object.entries(options).filter(([name]) => CHOICES.includes(name)));
 
-/** The choices and the answer; `more`: with the fewest GPUs of each kind, and the commands. */
-export function Fitting({ data, model, variant, values, changed, options, set, more = false }) {
-  const { structure } = variant;
+/** What `options` choose for a model at some sizes, as readChoice has it. */
+export function useChoice(data, model, variant, values, changed, options) {
   const isChanged = changed.length > 0 || variant !== model.variants[0];
   const key = [model.id, variant.label, ...values].join();
   const subjects = useMemo(() => new Map(), [key]); // what was computed for other GPUs and contexts is used again
-  const read = readChoice(data, model, structure, values, isChanged, options, subjects);
+  return readChoice(data, model, variant.structure, values, isChanged, options, subjects);
+}
+
+function WholeFitting(props) {
+  const { data, model, variant, values, changed, options } = props;
+  return <Fitting {...props} read={useChoice(data, model, variant, values, changed, options)} more />;
+}
+
+/** The choices and the answer; `more`: with the fewest GPUs of each kind, and the commands. */
+export function Fitting({ data, model, variant, changed, options, read, set, more = false }) {
+  const { structure } = variant;
+  const isChanged = changed.length > 0 || variant !== model.variants[0];
   const commands = writeCommands(data, model, read, formatSettings(variant, changed));
   return (
     <>

@@ -2,6 +2,7 @@
 
 import { render } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { forgetAddress, replaceAddress, writeAddress } from "./address.js";
 import { Browse } from "./browse.jsx";
 import { Change } from "./change.jsx";
 import { connectCopies } from "./clipboard.js";
@@ -31,21 +32,29 @@ function App({ light, loading }) {
   const [data, setData] = useState(light);
   useEffect(() => {
     loading.then(setData);
-    const follow = () => setState(parseFragment(location.hash));
+    const follow = () => {
+      forgetAddress();
+      setState(parseFragment(location.hash));
+    };
     follow(); // the address may have changed since the first rendering
     addEventListener("hashchange", follow);
+    addEventListener("click", writeAddress, true); // before a link is followed or copied
+    addEventListener("pagehide", writeAddress);
     return () => removeEventListener("hashchange", follow);
   }, []);
+  /** `change`: of the state, or a function of the state before that returns it. */
   const go = useCallback((change, { replace = true } = {}) => {
     setState((before) => {
-      const after = { ...before, ...change };
-      history[replace ? "replaceState" : "pushState"](null, "", formatFragment(after));
+      const after = { ...before, ...(typeof change === "function" ? change(before) : change) };
+      if (!replace) writeAddress();
+      if (!replace) history.pushState(null, "", formatFragment(after));
+      else replaceAddress(formatFragment(after));
       return after;
     });
   }, []);
   const unknown = findUnknown(state, light.byId);
   const view = unknown ? "missing" : state.view;
-  useLayoutEffect(() => showState(state, view, light.byId), [state]);
+  useLayoutEffect(() => showState(state, view, light.byId), [view, state.ids.join()]);
   const Page = unknown ? NotFound : PAGES[view];
   const isReady = data !== light || view === "missing" || !VIEWS[view].hasModels;
   if (view === "start") return null; // it is part of the page
