@@ -10,8 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
-from inspect import isfunction, signature
+from collections.abc import Iterator
 from math import e, exp, log, sqrt
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,20 +113,6 @@ def test_all_operations_are_in_flow() -> None:
         if ".architectures." in info.name or ".parts." in info.name:
             importlib.import_module(info.name)
     assert {cls.__module__.rpartition(".")[0] for cls in CLASSES} <= {"paramcount.flow", "paramcount.flow.operations"}
-
-
-def list_builders() -> Iterator[Callable[..., Any]]:
-    """The functions of the modules of operations."""
-    for info in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
-        module = importlib.import_module(info.name)
-        yield from (f for f in vars(module).values() if isfunction(f) and f.__module__ == module.__name__)
-
-
-def test_an_operation_and_a_function_that_builds_one_have_at_most_eight_parameters() -> None:
-    assert [cls.__name__ for cls in CLASSES if len(cls.fields) > 8] == []
-    builders = list(list_builders())
-    assert len(builders) > 200
-    assert [f.__name__ for f in builders if len(signature(f).parameters) > 8] == []
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
