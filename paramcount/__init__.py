@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from paramcount.lazy import PUBLIC_FUNCTIONS
 from paramcount.version import __version__
 
 if TYPE_CHECKING:
@@ -103,6 +104,9 @@ __all__ = [
     "flops", "formula", "load", "lora", "memory", "plan", "plot", "query", "report", "run", "size", "stored_in",
     "sweep", "trace", "training", "verify", "what_if", "why", "zoo",
 ]  # fmt: skip
+
+
+PUBLIC_FUNCTIONS["zoo"] = lambda **options: import_module(f"{__name__}.api").zoo(**options)
 
 
 def __getattr__(name: str) -> Any:

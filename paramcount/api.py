@@ -21,7 +21,6 @@ Every error is a `ParamcountError`: one line that says where, what is wrong and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -808,43 +807,10 @@ def training(
     >>> qlora.trainable, qlora.gradients_bytes, qlora.optimizer_bytes
     (41943040, 167772160, 335544320)
     """
-    from paramcount.costs.devices import make_device
-    from paramcount.costs.requests import default_context
-    from paramcount.costs.training.estimators import list_estimates
-    from paramcount.costs.training.setup import make_setup
-    from paramcount.costs.training.training import make_adapter, measure_training
+    given = dict(locals())
+    from paramcount.costs.training.training import train
 
-    loaded = load(model, **options)
-    adapter = make_adapter(loaded, lora, weights)
-    devices = device = None
-    if gpu is not None or memory is not None:
-        devices, device = make_device(gpu, memory, overhead)
-    setup = make_setup(
-        optimizer=optimizer,
-        precision=precision,
-        context=default_context(loaded) if context is None else context,
-        batch=batch,
-        source=source,
-        checkpointing=checkpointing,
-        flash_attention=flash_attention,
-        dropout=dropout,
-        chunked_loss=chunked_loss,
-        zero=zero,
-        fsdp=fsdp,
-        dp=dp,
-        tp=tp,
-        pp=pp,
-        sp=sp,
-        ep=ep,
-        weights=weights,
-        offload_optimizer=offload_optimizer,
-        offload_params=offload_params,
-        devices=devices,
-    )
-    result = measure_training(loaded, setup, device, adapter)
-    if not estimators:
-        return result
-    return replace(result, estimates=list_estimates(loaded, setup.gpus, nodes))
+    return train(load(given.pop("model"), **given.pop("options")), **given)
 
 
 def draw(

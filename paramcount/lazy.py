@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
+
+# {name: function of the API} of a package that can be called like the function: the top of the package states them
+PUBLIC_FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def find_lazily(package: str, file: str) -> Callable[[str], Any]:
@@ -16,6 +17,9 @@ def find_lazily(package: str, file: str) -> Callable[[str], Any]:
     names.json beside `file` says which module defines what; `python -m tests.refresh_index` writes it, and the stub
     that type checkers read.
     """
+    import json
+    from pathlib import Path
+
     modules: dict[str, list[str]] = json.loads(Path(file).with_name("names.json").read_text(encoding="utf-8"))
     home = {name: module for module, names in modules.items() for name in names}
 

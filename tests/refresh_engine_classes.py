@@ -16,7 +16,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import paramcount
-from paramcount.architectures import INDEX
+from paramcount.architectures import read_index
 
 TARGET = Path(paramcount.__file__).parent / "costs/engines/classes.json"
 REGISTRY = "vllm/model_executor/models/registry.py"
@@ -48,7 +48,7 @@ def list_wrapped() -> tuple[list[str], list[str]]:
     import transformers  # type: ignore[import-not-found, unused-ignore]
 
     takes, sets = [], []
-    for name in {*INDEX["references"].values(), *INDEX["classes"]}:
+    for name in {*read_index("references").values(), *read_index("classes")}:
         cls: Any = getattr(transformers, name, None)
         if hasattr(cls, "is_backend_compatible"):
             if cls.is_backend_compatible():

@@ -16,7 +16,7 @@ from gguf.tensor_mapping import TensorNameMap
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.api import count
-from paramcount.architectures import INDEX, split_name
+from paramcount.architectures import read_index, split_name
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.gguf_names import (
     find_layout,
@@ -94,11 +94,11 @@ def test_popular_architectures_are_supported() -> None:
         "stablelm cohere cohere2 mamba mamba2 jamba t5 bert granite granitemoe exaone4 internlm2 llama4 smollm3 bloom "
         "mpt"
     )
-    assert set(popular.split()) <= INDEX["gguf"].keys()
-    assert len(INDEX["gguf"]) > 120
+    assert set(popular.split()) <= read_index("gguf").keys()
+    assert len(read_index("gguf")) > 120
 
 
-@in_batches("name", INDEX["gguf"], size=80)
+@in_batches("name", read_index("gguf"), size=80)
 def test_every_architecture_is_compared_with_the_converter_or_shares_names_with_one_that_is(name: str) -> None:
     """An architecture may share the modules of another, or differ in its head; some are by hand, because today's
     converter fails.
@@ -187,7 +187,7 @@ LEFT_OUT = ("deepseek2",)  # whose MTP layers are not written: DeepseekV2Model.s
 def list_configs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every supported architecture with its defaults, or a small config if it has none."""
     small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
-    for name in INDEX["gguf"]:
+    for name in read_index("gguf"):
         if name in MODEL_TYPES:
             yield (
                 name,
@@ -330,7 +330,7 @@ def sum_values(tensors: Iterable[TensorRow]) -> int:
 
 
 def test_every_parameter_of_every_zoo_model_is_in_its_gguf_file() -> None:
-    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in INDEX["gguf"]]
+    models = [one for id in zoo.list_ids() if (one := load(id)).architecture in read_index("gguf")]
     counts = [count_model(model) for model in models]
     assert len(counts) > 140
     for model in counts:

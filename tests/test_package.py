@@ -33,9 +33,8 @@ LEVELS = [
     ["checkpoints", "explaining", "tracing", "views"],
     ["auditing", "costs", "drawing", "execution", "loading"],
     ["database", "explore", "sweeping"],
-    ["api"],
-    ["__init__", "cli"],
-    ["__main__"],
+    ["api", "cli"],
+    ["__init__", "__main__"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 
@@ -57,7 +56,7 @@ def list_modules() -> list[str]:
 
 def list_imports(path: Path) -> Iterator[str]:
     """The packages and root modules that a file imports anywhere in it: at the top, inside functions, for type
-    checking.
+    checking, by name.
     """
     for node in ast.walk(read_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module == "paramcount":
@@ -66,6 +65,10 @@ def list_imports(path: Path) -> Iterator[str]:
             yield node.module.split(".")[1]
         elif isinstance(node, ast.Import):
             yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("paramcount."))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module":
+            module = ast.unparse(node.args[0]).strip("f'\"")
+            if module.startswith("paramcount."):
+                yield module.split(".")[1]
 
 
 @in_batches("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)), size=60)

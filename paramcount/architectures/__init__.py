@@ -8,6 +8,7 @@ classes there are. An architecture reads like its paper: it combines operations
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
     from paramcount.sizes.sections import Sections
 
-INDEX: dict[str, Any] = json.loads(Path(__file__).with_name("index.json").read_text(encoding="utf-8"))
-# {model type as in config.json, or "model_type.Class": (module, class)}
-ARCHITECTURES: dict[str, tuple[str, str]] = {name: tuple(place) for name, place in INDEX["architectures"].items()}
+INDEX = Path(__file__).with_name("index.json")
 
-# {model type of a config.json: {word in the name of its class or modeling code: the model type that it is counted as}}
-RELEASED_AS: dict[str, dict[str, str]] = INDEX.get("released_as", {})
-# {class of a draft head for speculative decoding: its name here}, and {key that only such a head has: the same}
-DRAFTS: dict[str, str] = INDEX.get("drafts", {})
-DRAFT_KEYS: dict[str, str] = INDEX.get("draft_keys", {})
+
+@cache
+def read_index(name: str) -> Any:
+    """One of the tables in index.json. The others are not decoded: together they take half a megabyte of memory."""
+    text = INDEX.read_text(encoding="utf-8")
+    start = re.search(rf'^"{name}": (?=.$)', text, re.MULTILINE)
+    return json.JSONDecoder().raw_decode(text, start.end())[0] if start else {}
+
+
+# {model type as in config.json, or "model_type.Class": "module.Class"}
+ARCHITECTURES: dict[str, str] = {name: ".".join(place) for name, place in read_index("architectures").items()}
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -54,11 +59,12 @@ def architecture(name: object) -> type[Sizes]:
             expected=expected,
             nearest=find_nearest(name, ARCHITECTURES),
         )
-    return _imported(*ARCHITECTURES[name])
+    return _imported(ARCHITECTURES[name])
 
 
 @cache
-def _imported(module: str, cls: str) -> type[Sizes]:
+def _imported(place: str) -> type[Sizes]:
+    module, cls = place.split(".")
     return getattr(import_module(f"paramcount.architectures.{module}"), cls)
 
 
@@ -74,12 +80,12 @@ def _of_another_task(name: str) -> type[Sizes] | None:
     from paramcount.architectures.task_heads import list_all_heads, with_task_head
 
     head = list_all_heads(model_type).get(cls)
-    return with_task_head(_imported(*ARCHITECTURES[head.on or model_type]), cls, head) if head else None
+    return with_task_head(_imported(ARCHITECTURES[head.on or model_type]), cls, head) if head else None
 
 
 def list_section_types() -> tuple[str, ...]:
     """The model types that the language model of a multimodal config.json may have."""
-    return tuple(INDEX["section_types"])
+    return tuple(read_index("section_types"))
 
 
 def get_sections(model_type: object) -> Sections | None:
@@ -91,4 +97,4 @@ def get_own(model_type: object, name: str) -> Any:
     """What the class of a model type states itself, rather than a class that it extends; None without such a class."""
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         return None
-    return vars(_imported(*ARCHITECTURES[model_type])).get(name)
+    return vars(_imported(ARCHITECTURES[model_type])).get(name)

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from paramcount.architectures import INDEX
+from paramcount.architectures import read_index
 from paramcount.declare import sizes
 
 REFERENCE_ENDINGS = (
@@ -46,7 +46,7 @@ def model_types() -> dict[str, str]:
     A class of several model types is the one whose own reference it is, the whole rather than a part of it. A class of
     a library comes before the same name in a publisher's own code.
     """
-    return INDEX["classes"]
+    return read_index("classes")
 
 
 @cache

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from paramcount.architectures import INDEX, architecture
+from paramcount.architectures import architecture, read_index
 from paramcount.declare import sizes
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
 
-# {model type of a vision encoder: (module of paramcount.parts, class)}
-ENCODERS: dict[str, tuple[str, str]] = {name: tuple(place) for name, place in INDEX["encoders"].items()}
-SECTION_ENCODERS: tuple[str, ...] = tuple(INDEX["section_encoders"])  # those that a section may have
+# {model type of a vision encoder: "module.Class" of paramcount.parts}
+ENCODERS: dict[str, str] = {name: ".".join(place) for name, place in read_index("encoders").items()}
+SECTION_ENCODERS: tuple[str, ...] = tuple(read_index("section_encoders"))  # those that a section may have
 
 
 def load_encoder(name: str) -> type[sizes.Sizes]:
     """The class of a vision encoder by its model type, one of `ENCODERS`."""
-    module, cls = ENCODERS[name]
+    module, cls = ENCODERS[name].split(".")
     return getattr(import_module(f"paramcount.parts.{module}"), cls)
 
 

@@ -38,13 +38,14 @@ def command(
     CONFIG is the path of a config.json or of a directory with one, or a Hugging Face id in the local cache. The entry
     is one YAML file in the directory PARAMCOUNT_CONFIGS, by default in your user data directory. It is marked as your
     own and unverified, and it cannot have the id of a built-in model."""
-    from paramcount.api import count, load
+    from paramcount.loading import load
+    from paramcount.zoo import count_model
     from paramcount.zoo.adding import make_entry, write_entry
     from paramcount.zoo.catalog import get_user_folder
     from paramcount.zoo.names import is_file_name
 
     model = load(config, download=download)
-    total = count(model).total
+    total = count_model(model).total
     hf = hf or (None if is_file_name(config) else config)
     entry = make_entry(model, id, source=source or config, name=name, family=family, publisher=publisher, hf=hf)
     path = write_entry(entry, Path(into).expanduser() if into else get_user_folder(), replace=replace)

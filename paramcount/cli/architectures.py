@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from paramcount.architectures import ARCHITECTURES, INDEX, architecture, split_name
+from paramcount.architectures import ARCHITECTURES, architecture, read_index, split_name
 from paramcount.cli.options import CommandRequest, define_command
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
@@ -41,7 +41,7 @@ def build_table(only: str | None, format: str) -> Table:
     """One row per architecture, with all model types that share it. `only`: the model type of a single one."""
     if only is not None:
         architecture(only)
-    names_of: dict[tuple[str, str], list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name, place in ARCHITECTURES.items():
         if only is None or place == ARCHITECTURES.get(only):
             names_of.setdefault(place, []).append(name)
@@ -49,7 +49,9 @@ def build_table(only: str | None, format: str) -> Table:
     rows = []
     for names in sorted(names_of.values(), key=lambda names: names[0].casefold()):
         model_types = list(dict.fromkeys(split_name(name)[0] for name in names))
-        rows.append((names[0], model_types, INDEX["references"][names[0]], describe(names[0]) if needs_about else ""))
+        rows.append(
+            (names[0], model_types, read_index("references")[names[0]], describe(names[0]) if needs_about else "")
+        )
     columns = [Column(name, name.replace("_", " "), right=False) for name in NAMES]
     columns[-1] = columns[-1]._replace(only="csv")
     cells = [(name, ", ".join(model_types), reference, about) for name, model_types, reference, about in rows]

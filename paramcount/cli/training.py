@@ -95,8 +95,8 @@ def command(request: CommandRequest, **options: Any) -> None:
     With an adapter, only its parameters have gradients and an optimizer state. Activations are the values that the
     backward pass reads. With several pipeline stages, the fullest one is shown.
     The exit code of the check against a device is 1 if the training does not fit, and 3 if it is too close to call."""
-    from paramcount.api import training as measure_training
     from paramcount.costs.training.render import build_training_table
+    from paramcount.costs.training.training import train
 
     if options["sp"] and options["tp"] == 1:
         raise ParamcountError("--sp requires --tp")
@@ -107,7 +107,7 @@ def command(request: CommandRequest, **options: Any) -> None:
         raise ParamcountError("--gpu cannot be combined with --memory")
     lora = read_adapter(options)
     model = request.load()
-    training = measure_training(model, lora=lora, **options)
+    training = train(model, lora=lora, **options)
     request.emit_model(build_training_table(training), model, training)
     exit_with_verdict(training.fit.verdict if training.fit else "")
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from paramcount.architectures import ARCHITECTURES, DRAFT_KEYS, DRAFTS, RELEASED_AS, get_own, get_sections, split_name
+from paramcount.architectures import ARCHITECTURES, get_own, get_sections, read_index, split_name
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.classes import (
     get_base_class,
@@ -46,6 +46,11 @@ from paramcount.sizes.sections import Sections
 from paramcount.sizes.settings import check_settings, get_config_class, read_line
 from paramcount.sizes.single_layers import PER_LAYER, make_per_layer_error
 
+# {model type of a config.json: {word in the name of its class or modeling code: the model type that it is counted as}}
+RELEASED_AS: dict[str, dict[str, str]] = read_index("released_as")
+# {class of a draft head for speculative decoding: its name here}, and {key that only such a head has: the same}
+DRAFTS: dict[str, str] = read_index("drafts")
+DRAFT_KEYS: dict[str, str] = read_index("draft_keys")
 LAYER_CONFIG = "transformer_layer_config"
 # Name endings of classes whose head is for another task than language modelling.
 TASK_ENDINGS = (

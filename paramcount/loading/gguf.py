@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import paramcount.zoo as zoo
-from paramcount.architectures import INDEX, architecture
+from paramcount.architectures import architecture, read_index
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.packed.quantised import Unpacked, unpack
@@ -87,7 +87,9 @@ def load_gguf(path: Path) -> zoo.Model:
 
 def list_model_types(name: str) -> list[str]:
     """The model types with an architecture of llama.cpp; the one of the same name comes first."""
-    found = [declared for declared, names in INDEX["gguf"].items() if name in names.split() and "." not in declared]
+    found = [
+        declared for declared, names in read_index("gguf").items() if name in names.split() and "." not in declared
+    ]
     plain = name.replace("-", "").replace("_", "")
     return sorted(found, key=lambda declared: declared.replace("-", "").replace("_", "") != plain)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import textwrap
-import unicodedata
 
 FALLBACK = "paramcount.ascii"  # the name of the error handler below
+FIRST_SPECIAL = "\u0300"  # all characters before it take one column
 FILLER = "\ue000"  # represents the second column of a wide character during wrapping
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
@@ -31,8 +31,10 @@ def measure_text(text: str) -> int:
     >>> measure_text("Qwen"), measure_text("通义千问"), measure_text("e\\u0301")
     (4, 8, 1)
     """
-    if text.isascii():
+    if max(text, default="") < FIRST_SPECIAL:
         return len(text)
+    import unicodedata
+
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
@@ -50,7 +52,9 @@ def pad(text: str, width: int, *, right: bool) -> str:
 
 def wrap(text: str, width: int, *, indent: str = "") -> list[str]:
     """Text wrapped to at most `width` columns. `indent`: prefix of all lines but the first."""
-    if not text.isascii():
+    if max(text, default="") >= FIRST_SPECIAL:
+        import unicodedata
+
         text = "".join(c + FILLER * (unicodedata.east_asian_width(c) in "WF") for c in text)
     lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace(FILLER, "") for line in lines]

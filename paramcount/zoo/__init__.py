@@ -8,10 +8,10 @@ figures. `paramcount.zoo()` is a function of the API: the package can be called.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from paramcount.lazy import PUBLIC_FUNCTIONS
 from paramcount.zoo.catalog import (
     CONFIGS,
     find_built_in_family,
@@ -35,7 +35,7 @@ class CallableModule(ModuleType):
     """This package, whose name `paramcount.zoo` is also that of a function."""
 
     def __call__(self, *, estimates: bool = False) -> pandas.DataFrame:
-        frame: pandas.DataFrame = import_module("paramcount.api").zoo(estimates=estimates)
+        frame: pandas.DataFrame = PUBLIC_FUNCTIONS["zoo"](estimates=estimates)
         return frame
 
 

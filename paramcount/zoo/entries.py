@@ -271,7 +271,7 @@ def name_part(kind: type[Sizes], part: type[Sizes]) -> str:
     from paramcount.architectures.encoders import ENCODERS
 
     names = ARCHITECTURES if kind is Sizes else ENCODERS
-    where = part.__module__.rpartition(".")[2], part.__name__
+    where = f"{part.__module__.rpartition('.')[2]}.{part.__name__}"
     return next(name for name, place in names.items() if place == where)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.architectures import INDEX, architecture, list_section_types
+from paramcount.architectures import architecture, list_section_types, read_index
 from paramcount.counting.components import TOWERS as OTHER_PARTS
 from paramcount.counting.tensors import list_unreachable
 from paramcount.huggingface.config import read_config
@@ -22,7 +22,7 @@ from tests.model_types import MODEL_TYPES
 from tests.oracle import differential, flaws
 
 Shapes = Counter[tuple[int, ...]]
-SECTIONS = {name: find_sections({"model_type": name}) for name in INDEX["multimodal"]}
+SECTIONS = {name: find_sections({"model_type": name}) for name in read_index("multimodal")}
 # Those that the library has; tests/test_remote_models.py has the others.
 SHIPPED = sorted(
     name for name in SECTIONS if (" of " not in architecture(name).reference) and differential.can_be_built(name)

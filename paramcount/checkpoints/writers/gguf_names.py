@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from paramcount.architectures import INDEX, get_own
+from paramcount.architectures import get_own, read_index
 from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import write_shape
@@ -133,7 +133,7 @@ def find_layout(declared: str, architecture: str | None, sizes: Sizes | None = N
 
 def list_layouts(declared: str, sizes: Sizes | None = None) -> list[str]:
     """llama.cpp's names for an architecture, those of today's converter first. Arguments and errors: find_layout."""
-    known = INDEX["gguf"]
+    known = read_index("gguf")
     layouts: list[str] = known.get(declared, "").split()
     if not layouts:
         nearest = find_nearest(declared, known)

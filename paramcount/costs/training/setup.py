@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.costs.devices import check_size
 from paramcount.costs.training.optimizers import OPTIMIZERS
@@ -67,81 +67,45 @@ class Setup(NamedTuple):
         return ", ".join([*names, *(["SP"] if self.sp else []), *([f"ZeRO {self.zero}"] if self.zero else [])])
 
 
-def make_setup(
-    *,
-    optimizer: object = "adamw",
-    precision: object = "bf16-mixed",
-    context: object,
-    batch: object = 1,
-    source: object = None,
-    checkpointing: object = "none",
-    flash_attention: bool = True,
-    dropout: bool = False,
-    chunked_loss: bool = False,
-    zero: object = None,
-    fsdp: object = None,
-    dp: object = None,
-    tp: object = 1,
-    pp: object = 1,
-    sp: bool = False,
-    ep: object = 1,
-    weights: str | None = None,
-    offload_optimizer: object = None,
-    offload_params: object = None,
-    devices: int | None = None,
-) -> Setup:
-    """How a model is trained. `fsdp` GPUs hold a part of everything each: dp with ZeRO 3.
+def make_setup(given: Mapping[str, Any], devices: int | None = None) -> Setup:
+    """How a model is trained. `given` has the fields of Setup, and `fsdp` GPUs, which hold a part of everything each:
+    dp with ZeRO 3.
 
     `devices`: if given, data parallelism uses those that nothing else does.
 
     Raises: ParamcountError for an unknown name, and for sizes that are not positive integers or do not divide.
     """
-    words = {
-        "optimizer": (optimizer, tuple(OPTIMIZERS)),
-        "precision": (precision, tuple(PRECISIONS)),
-        "checkpointing": (checkpointing, CHECKPOINTING),
-    }
-    for name, (value, known) in words.items():
-        if value not in known:
-            raise make_choice_error(value, known, where=name)
-    for name, value in (("offload_optimizer", offload_optimizer), ("offload_params", offload_params)):
-        if value is not None and value not in OFFLOADS:
-            raise make_choice_error(value, OFFLOADS, where=name)
-    sizes = {"tp": tp, "pp": pp, "ep": ep} | {k: v for k, v in {"dp": dp, "fsdp": fsdp}.items() if v is not None}
-    checked = {name: check_size(name, value, limit=MOST_GPUS) for name, value in sizes.items()}
+    words = {"optimizer": OPTIMIZERS, "precision": PRECISIONS, "checkpointing": CHECKPOINTING}
+    for name, known in words.items():
+        if given[name] not in tuple(known):
+            raise make_choice_error(given[name], known, where=name)
+    offloads = {name: given[name] or "" for name in ("offload_optimizer", "offload_params")}
+    for name, value in offloads.items():
+        if given[name] is not None and value not in OFFLOADS:
+            raise make_choice_error(given[name], OFFLOADS, where=name)
+    dp, fsdp, zero = given["dp"], given["fsdp"], given["zero"]
+    sizes = {name: given[name] for name in ("tp", "pp", "ep")}
+    sizes |= {name: n for name, n in {"dp": dp, "fsdp": fsdp}.items() if n is not None}
+    for name, n in sizes.items():
+        check_size(name, n, limit=MOST_GPUS)
     if fsdp is not None and (dp is not None or zero is not None):
         raise ParamcountError("fsdp cannot be combined with dp or zero, because it sets both")
     if zero not in (None, 0, 1, 2, 3) or isinstance(zero, bool):
         raise ParamcountError(f"= {zero!r}", where="zero", expected="1, 2 or 3")
-    width = checked["tp"] * checked["pp"]
-    data_parallel = checked.get("dp", checked.get("fsdp"))
-    if data_parallel is None:
-        data_parallel = max(1, (devices or 1) // width)
+    if dp is None:
+        dp = fsdp if fsdp is not None else max(1, (devices or 1) // (given["tp"] * given["pp"]))
+    for name in ("context", "batch", *(["source"] if given["source"] is not None else [])):
+        check_size(name, given[name])
+    known_fields = {name: value for name, value in given.items() if name in Setup._fields}
+    weights = given["weights"] or ("f32" if given["precision"] == "fp32" else "bf16")
     setup = Setup(
-        optimizer=str(optimizer),
-        precision=str(precision),
-        context=check_size("context", context),
-        batch=check_size("batch", batch),
-        source=None if source is None else check_size("source", source),
-        checkpointing=str(checkpointing),
-        flash_attention=flash_attention,
-        dropout=dropout,
-        chunked_loss=chunked_loss,
-        zero=3 if fsdp is not None else int(str(zero or 0)),
-        dp=data_parallel,
-        tp=checked["tp"],
-        pp=checked["pp"],
-        sp=sp,
-        ep=checked["ep"],
-        weights=weights or ("f32" if precision == "fp32" else "bf16"),
-        offload_optimizer=str(offload_optimizer or ""),
-        offload_params=str(offload_params or ""),
+        **known_fields | {"zero": 3 if fsdp is not None else int(zero or 0), "dp": dp, "weights": weights} | offloads
     )
     check_offload(setup)
     if setup.dp % setup.ep:
         choices = [n for n in range(1, setup.dp + 1) if not setup.dp % n]
         raise ParamcountError(f"= {setup.ep} does not divide dp = {setup.dp}", where="ep", choices=choices)
-    if sp and setup.tp == 1:
+    if setup.sp and setup.tp == 1:
         raise ParamcountError("sp requires tp")
     if devices not in (None, 1, setup.gpus):
         found = f"{setup.describe_parallelism() or 'dp 1'} uses {setup.gpus} devices, but there are {devices}"

@@ -15,15 +15,16 @@ from typing import Any
 
 from paramcount.costs.activations import Activations, LayerActivations, measure_activations
 from paramcount.costs.adapters.adapters import Lora, measure_adapter
-from paramcount.costs.devices import Device, list_device_notes
+from paramcount.costs.devices import Device, list_device_notes, make_device
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.costs.fit import Suggestion
+from paramcount.costs.requests import default_context
 from paramcount.costs.sharding import Parallelism, ShardShape, check_parallelism, find_shape
 from paramcount.costs.training.adapter_activations import Adapted
-from paramcount.costs.training.estimators import Estimate, find_largest_module
+from paramcount.costs.training.estimators import Estimate, find_largest_module, list_estimates
 from paramcount.costs.training.fit import TrainingFit, fit_training
 from paramcount.costs.training.formulas import describe_formulas
-from paramcount.costs.training.setup import PRECISIONS, Setup
+from paramcount.costs.training.setup import PRECISIONS, Setup, make_setup
 from paramcount.costs.training.shares import ModelState, TrainedRow, TrainingShare, list_adapter_rows, share_training
 from paramcount.costs.weights import store_weights
 from paramcount.counting import Count
@@ -120,6 +121,33 @@ class Training(JsonResult):
         fields = super().to_dict()
         pairs = ((value if name == "setup" else {name: value}).items() for name, value in fields.items())
         return dict(chain.from_iterable(pairs))
+
+
+def train(
+    model: Model,
+    *,
+    lora: bool | Mapping[str, Any] | None,
+    gpu: str | None,
+    memory: int | None,
+    overhead: int | None,
+    estimators: bool,
+    nodes: int,
+    **setup: Any,
+) -> Training:
+    """The memory of training as `paramcount.training` has it; `setup` are its options for `make_setup`.
+
+    Raises: ParamcountError as `paramcount.training` does.
+    """
+    adapter = make_adapter(model, lora, setup["weights"])
+    devices = device = None
+    if gpu is not None or memory is not None:
+        devices, device = make_device(gpu, memory, overhead)
+    if setup["context"] is None:
+        setup["context"] = default_context(model)
+    result = measure_training(model, make_setup(setup, devices), device, adapter)
+    if not estimators:
+        return result
+    return replace(result, estimates=list_estimates(model, result.gpus, nodes))
 
 
 def measure_training(model: Model, setup: Setup, device: Device | None = None, adapter: Lora | None = None) -> Training:
