@@ -65,13 +65,13 @@ class Browser:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def open(self, path: Path, *, width: int = 1280, dark: bool = False) -> None:
-        """Show a file as on a screen of this width."""
+    def open(self, path: Path, *, width: int = 1280, dark: bool = False, address: str = "") -> None:
+        """Show a file, at an address in it, as on a screen of this width."""
         self.events.clear()
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 600)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.ask("Emulation.setEmulatedMedia", media="", features=scheme)
-        self.ask("Page.navigate", url=path.as_uri())
+        self.ask("Page.navigate", url=path.as_uri() + address)
         while not self.seen("Page.loadEventFired"):
             self.events.append(self.read())
 

@@ -124,14 +124,31 @@ def test_a_model_prints_on_two_pages(browser: Browser, page: Path) -> None:
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.printed())) <= 2
 
 
-def test_nothing_moves_while_the_page_opens(browser: Browser, page: Path) -> None:
+# Notes whether all data have been read when the article appears, the place it keeps for the map, and what moves.
+WATCH = """
+window.shifts = 0;
+new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (shifts += value)))
+  .observe({ type: "layout-shift", buffered: true });
+new MutationObserver(() => {
+  const place = document.querySelector("#app .whole-map");
+  if (place) window.first ??= { early: !window.paramcount, height: place.offsetHeight };
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("address", ["", "#model/deepseek-v3"])
+def test_an_article_is_there_before_its_map_and_nothing_moves_while_the_page_opens(
+    browser: Browser, page: Path, address: str, width: int
+) -> None:
     browser.ask("Page.navigate", url="about:blank")
-    open_page(browser, page)
+    script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+    open_page(browser, page, width=width, address=address)
     wait_for(browser, WAIT)
-    shifts = """new Promise((done) => {
-      let sum = 0;
-      new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (sum += value)))
-        .observe({ type: "layout-shift", buffered: true });
-      setTimeout(() => done(sum), 200);
-    })"""
-    assert wait_for(browser, shifts) < 0.01
+    wait_for(browser, "new Promise((done) => setTimeout(done, 300))")
+    browser.ask("Page.removeScriptToEvaluateOnNewDocument", **script)
+    assert browser.value("shifts") < 0.01
+    if address:
+        assert browser.value("!!document.querySelector('#app .whole-map svg')")
+        height = browser.value("document.querySelector('#app .whole-map').offsetHeight")
+        assert browser.value("first") == {"early": True, "height": height}

@@ -21,28 +21,43 @@ export function decodeBase85(text) {
   return bytes.subarray(0, bytes.length - missing);
 }
 
-/** The bytes of an element of the page. */
-export async function readElement(element) {
-  const stream = new Blob([decodeBase85(element.textContent.trim())]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 const NEWLINE = 10;
 
-/** The data of an element: its fields, the ids of its models, and {name: a Blocks} of what the other lines have. */
-export function readLines(bytes) {
-  const decoder = new TextDecoder();
+/** The lines of an element of the page as bytes. `watch` is called with those that there are whenever there are more. */
+export async function readElement(element, watch = () => {}) {
+  const packed = decodeBase85(element.textContent.trim());
+  const size = new DataView(packed.buffer, packed.byteOffset).getUint32(packed.length - 4, true); // the last bytes of gzip
+  const bytes = new Uint8Array(size);
   const lines = [];
-  for (let start = 0; start < bytes.length; ) {
-    const end = bytes.indexOf(NEWLINE, start);
-    const line = bytes.subarray(start, end < 0 ? bytes.length : end);
-    lines.push(() => JSON.parse(decoder.decode(line)));
-    start = end < 0 ? bytes.length : end + 1;
+  const reader = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  for (let [start, end] = [0, 0]; ; ) {
+    const { value, done } = await reader.read();
+    if (done) return lines;
+    bytes.set(value, end);
+    const before = lines.length;
+    for (let at = value.indexOf(NEWLINE); at >= 0; at = value.indexOf(NEWLINE, at + 1)) {
+      lines.push(bytes.subarray(start, end + at));
+      start = end + at + 1;
+    }
+    end += value.length;
+    if (lines.length > before) watch(lines);
   }
-  const { ids, layout, fields } = lines.shift()();
+}
+
+export const parseLine = (line) => JSON.parse(new TextDecoder().decode(line));
+
+/**
+ * The data of an element: its fields, the ids of its models, and {name: a Blocks} of what the other lines have. Lines may
+ * still be added until a block of them is needed.
+ */
+export function readLines(lines) {
+  const { ids, layout, fields } = parseLine(lines[0]);
   const data = { ...fields, ids };
+  let next = 1;
   for (const [name, size, length] of layout) {
-    data[name] = new Blocks(lines.splice(0, Math.ceil(length / size)), size, length);
+    const first = next;
+    next += Math.ceil(length / size);
+    data[name] = new Blocks(Array.from({ length: next - first }, (_, i) => () => parseLine(lines[first + i])), size, length);
   }
   return data;
 }

@@ -25,7 +25,7 @@ test("records are read from the columns of their kind, in their order; other val
 
 test("lines are blocks of the fields that the first one names", () => {
   const text = '{"ids":["m"],"layout":[["words",2,3],["none",5,0],["parts",9,1]],"fields":{"gpus":["ü"],"layout":7}}\n["a","b"]\n["c"]\n[7]\n';
-  const { ids, gpus, layout, words, none, parts } = readLines(new TextEncoder().encode(text));
+  const { ids, gpus, layout, words, none, parts } = readLines(text.trim().split("\n").map((line) => new TextEncoder().encode(line)));
   assert.deepEqual([ids, gpus, layout, words.list(), none.list(), parts.get(0)], [["m"], ["ü"], 7, ["a", "b", "c"], [], 7]);
 });
 

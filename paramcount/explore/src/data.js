@@ -1,14 +1,14 @@
 // The data of the page: the rows of all models at once, and the structure of a model when it is first asked for.
 
 import { evaluate } from "./arithmetic.js";
-import { readElement, readLines, readRecords } from "./blocks.js";
+import { parseLine, readElement, readLines, readRecords } from "./blocks.js";
 import { count } from "./count.js";
 
 const COUNTS = ["total", "reference_total", "active", "embedding", "experts", "mlp", "kv_per_token"];
 
 /** The rows of the table of models, the most famous first. */
 export async function readRows(element) {
-  const rows = readRecords(JSON.parse(new TextDecoder().decode(await readElement(element))));
+  const rows = readRecords(parseLine((await readElement(element))[0]));
   return rows.map(({ context_length, ...row }) => ({
     ...row,
     context: context_length,
@@ -23,9 +23,23 @@ export function nameModels(models) {
   return byId;
 }
 
-/** The data of all elements, which share structures within each: {models, byId} with everything about a model. */
-export async function readData(elements, rows) {
-  return merge((await Promise.all([...elements].map(readElement))).map(readLines), rows);
+/**
+ * The data of all elements, which share structures within each: {models, byId} with everything about a model. `show` is
+ * called for each element when its articles have been read, which come first, with a function that finds one by its id.
+ */
+export async function readData(elements, rows, show) {
+  const read = async (element) => {
+    let data;
+    let isShown = false;
+    await readElement(element, (lines) => {
+      data ??= readLines(lines);
+      if (isShown || lines.length <= data.models.readers.length) return;
+      isShown = true;
+      show((id) => data.ids.includes(id) ? unfold(data.models.get(data.ids.indexOf(id)).article, data.phrases) : undefined);
+    });
+    return data;
+  };
+  return merge(await Promise.all([...elements].map(read)), rows);
 }
 
 export function merge(all, rows) {

@@ -13,9 +13,8 @@ import * as counting from "./count.js";
 import * as memory from "./memory.js";
 import { nameModels, readData, readRows } from "./data.js";
 import { Fit } from "./fit.jsx";
-import { formatShort } from "./format.js";
 import { Inside } from "./inside.jsx";
-import { Actions, Model } from "./model.jsx";
+import { Model } from "./model.jsx";
 import { NotFound } from "./notfound.jsx";
 import { Run } from "./run.jsx";
 import { Search } from "./search.jsx";
@@ -26,12 +25,12 @@ const PAGES = { model: Model, browse: Browse, compare: Compare, fit: Fit, change
 const links = [...document.querySelectorAll("header nav a")];
 const names = Object.fromEntries(links.map((link) => [parseFragment(link.hash).view, link.textContent]));
 
-/** `light`: the rows of all models; `loading`: a promise of the rest, which takes longer to read. */
-function App({ light, loading }) {
+/** `light`: the rows of all models; `load`: reads the rest, which takes longer, as readData. */
+function App({ light, load }) {
   const [state, setState] = useState(() => parseFragment(location.hash));
   const [data, setData] = useState(light);
   useEffect(() => {
-    loading.then(setData);
+    load((find) => setData((before) => ({ ...before, finders: [...before.finders, find] }))).then(setData);
     const follow = () => {
       forgetAddress();
       setState(parseFragment(location.hash));
@@ -56,24 +55,17 @@ function App({ light, loading }) {
   const view = unknown ? "missing" : state.view;
   useLayoutEffect(() => showState(state, view, light.byId), [view, state.ids.join()]);
   const Page = unknown ? NotFound : PAGES[view];
-  const isReady = data !== light || view === "missing" || !VIEWS[view].hasModels;
+  const isReady = data.finders === undefined || view === "missing" || view === "model" || !VIEWS[view].hasModels;
   if (view === "start") return null; // it is part of the page
-  return isReady ? <Page key={view} data={data} state={state} go={go} unknown={unknown} names={names} /> : <Waiting view={view} model={light.byId.get(state.ids[0])} names={names} />;
+  return isReady ? <Page key={view} data={data} state={state} go={go} unknown={unknown} names={names} /> : <Waiting name={light.byId.get(state.ids[0])?.name ?? names[view]} />;
 }
 
-/** A view before the data of its models are there: its heading, and for one model its size. */
-function Waiting({ view, model, names }) {
-  const heading = <h1>{model?.name ?? names[view]}</h1>;
-  const status = <p role="status" class="waiting">Reading the models …</p>;
-  if (view !== "model" || !model) return <>{heading}{status}</>;
+/** A view before the data of its models are there. */
+function Waiting({ name }) {
   return (
     <>
-      <Actions model={model} names={names} />
-      <div class="article">
-        {heading}
-        <p class="lead">{model.name} has {formatShort(model.total)} parameters{model.active !== model.total && `, of which ${formatShort(model.active)} are active for each token`}.</p>
-        {status}
-      </div>
+      <h1>{name}</h1>
+      <p role="status" class="waiting">Reading the models …</p>
     </>
   );
 }
@@ -100,19 +92,19 @@ async function run() {
   connectCopies((text) => (document.getElementById("told").textContent = text));
   const typed = document.querySelector("#search input").value; // before the program ran
   const models = await readRows(document.querySelector("script.rows"));
-  const light = { models, byId: nameModels(models) };
-  const loading = afterPaint()
-    .then(() => readData(document.querySelectorAll("script.data"), models))
-    .then((data) => {
-      window.paramcount = { data, ...counting, ...copies, ...memory, ...choices }; // for the console
-      return data;
-    });
+  const light = { models, byId: nameModels(models), finders: [] }; // of articles
+  const load = async (show) => {
+    await afterPaint();
+    const data = await readData(document.querySelectorAll("script.data"), models, show);
+    window.paramcount = { data, ...counting, ...copies, ...memory, ...choices }; // for the console
+    return data;
+  };
   const search = document.getElementById("search");
   const hadFocus = search.contains(document.activeElement);
   search.replaceChildren();
   render(<Search data={light} initial={typed} />, search);
   if (hadFocus) search.querySelector("input").focus();
-  render(<App light={light} loading={loading} />, document.getElementById("app"));
+  render(<App light={light} load={load} />, document.getElementById("app"));
 }
 
 run();
