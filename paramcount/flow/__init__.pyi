@@ -188,6 +188,9 @@ from paramcount.flow.operations.elementwise import XIELU as XIELU
 from paramcount.flow.operations.elementwise import Snake as Snake
 from paramcount.flow.operations.elementwise import activate as activate
 from paramcount.flow.operations.elementwise import activate_by_snake as activate_by_snake
+from paramcount.flow.operations.front import WindowAndFront as WindowAndFront
+from paramcount.flow.operations.front import CacheAndFront as CacheAndFront
+from paramcount.flow.operations.front import cache_and_front as cache_and_front
 from paramcount.flow.operations.gated_states import log_decay as log_decay
 from paramcount.flow.operations.gated_states import one_minus_exp as one_minus_exp
 from paramcount.flow.operations.gated_states import minus_exp as minus_exp
