@@ -7,20 +7,20 @@ from pathlib import Path
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import DOWNLOAD, CommandRequest, FilePath, file_option, print_messages
+from paramcount.cli.options import DOWNLOAD, CommandRequest, FilePath, option, print_messages
 from paramcount.errors import make_printable
 
 
 @click.command("add", cls=Command, epilog="Example: paramcount add ./config.json --id my-model")
 @click.argument("config", metavar="CONFIG", type=FilePath())
-@click.option("--id", "id", required=True, help="Name the entry: lower-case letters, digits, dots and hyphens.")
-@click.option("--name", default="", help="Set the display name; by default the id.")
-@click.option("--family", default="own", show_default=True, help="Put the entry into this family.")
-@click.option("--publisher", help="Say who published the model.")
-@click.option("--hf", help="Set the Hugging Face id.")
-@click.option("--source", help="Cite where the config.json comes from; by default CONFIG.")
-@file_option("--into", help="Write into DIR, such as configs/ of a checkout.", metavar="DIR")
-@click.option("--replace", is_flag=True, help="Overwrite an entry that you added before.")
+@option("--id TEXT", "Name the entry: lower-case letters, digits, dots and hyphens.", required=True)
+@option("--name TEXT", "Set the display name; by default the id.", default="")
+@option("--family TEXT", "Put the entry into this family.", default="own", show_default=True)
+@option("--publisher TEXT", "Say who published the model.")
+@option("--hf TEXT", "Set the Hugging Face id.")
+@option("--source TEXT", "Cite where the config.json comes from; by default CONFIG.")
+@option("--into DIR", "Write into DIR, such as configs/ of a checkout.")
+@option("--replace", "Overwrite an entry that you added before.")
 def command(
     config: str,
     id: str,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from paramcount.architectures import ARCHITECTURES, architecture, read_index, split_name
-from paramcount.cli.options import CommandRequest, define_command
+from paramcount.cli.options import CommandRequest, define_command, option
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
 from paramcount.output.tables import Column, Table
@@ -25,7 +25,7 @@ NAMES = ("architecture", "model_types", "reference", "about")
 
 @define_command("architectures", "llama --keys")
 @click.argument("name", required=False)
-@click.option("--keys", is_flag=True, help="List the config.json keys of NAME with their defaults.")
+@option("--keys", "List the config.json keys of NAME with their defaults.")
 def command(request: CommandRequest, name: str | None, keys: bool) -> None:
     """List the architectures that paramcount can count, with their model types and reference classes.
 

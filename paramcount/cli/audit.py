@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from paramcount.cli.options import CommandRequest, FilePath, define_command
+from paramcount.cli.options import CommandRequest, FilePath, define_command, option
 
 
 @define_command("audit", "claims.csv")
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE...", type=FilePath())
-@click.option("--strict", is_flag=True, help="Also exit with code 1 for unlikely claims.")
+@option("--strict", "Also exit with code 1 for unlikely claims.")
 def command(request: CommandRequest, paths: tuple[str, ...], strict: bool) -> None:
     """Check tables of claims about models, cell by cell: right, rounded, wrong or not checkable.
 

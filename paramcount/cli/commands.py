@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from paramcount.errors import ParamcountError, quote
@@ -61,14 +59,6 @@ COMMANDS = {name: place for group in GROUPS.values() for name, place in group.it
 
 
 OPTIONS, COMMON_OPTIONS = "Options", "Common options"
-
-
-class GroupedOption(click.Option):
-    """An option under a heading of its own in --help."""
-
-    def __init__(self, *arguments: Any, group: str, **others: Any) -> None:
-        super().__init__(*arguments, **others)
-        self.group = group
 
 
 class Command(click.Command):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-import click
-
 from paramcount.cli.options import (
     Choice,
     CommandRequest,
     column_options,
     define_command,
     estimates_option,
-    file_option,
     make_models_argument,
+    option,
 )
 from paramcount.cli.paper import check_paper_options, paper_options
 from paramcount.errors import ParamcountError
@@ -23,10 +21,10 @@ from paramcount.output.tables import Table
 
 @define_command("compare", "gpt2-small llama-3.1-8b deepseek-v3", make_models_argument())
 @column_options
-@file_option("--plot", help="Also plot the components to FILE.svg, .png or .pdf (needs the [plot] extra).")
-@click.option("--scale", type=Choice(["linear", "log"]), help="Select the scale of the plot (default: linear).")
-@click.option("--transpose", is_flag=True, help="Show models as columns.")
-@click.option("--share", is_flag=True, help="Show the components as percentages of the total.")
+@option("--plot FILE", "Also plot the components to FILE.svg, .png or .pdf (needs the [plot] extra).")
+@option("--scale", "Select the scale of the plot (default: linear).", type=Choice(["linear", "log"]))
+@option("--transpose", "Show models as columns.")
+@option("--share", "Show the components as percentages of the total.")
 @paper_options
 @estimates_option
 def command(

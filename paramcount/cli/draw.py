@@ -7,20 +7,20 @@ from paramcount.cli.options import (
     CommandRequest,
     Messages,
     define_command,
-    file_option,
-    number_option,
+    option,
     print_messages,
     write_picture,
 )
+from paramcount.cli.quantities import LENGTH
 from paramcount.errors import ParamcountError
 from paramcount.zoo import Model
 
 
 @define_command("draw", "gpt2-small -o gpt2.svg", MODEL, prints_table=False)
-@file_option("-o", "--output", help="Write to FILE.svg, .html, .png or .pdf, or into a directory (default: MODEL.svg).")
-@file_option("--animate", help="Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).")
-@number_option("--layer", help="Draw only layer N of the decoder, counted from 0.")
-@number_option("--tokens", of_tokens=True, help="Number of tokens (default: 1,024 or the model's maximum).")
+@option("-o,--output FILE", "Write to FILE.svg, .html, .png or .pdf, or into a directory (default: MODEL.svg).")
+@option("--animate FILE", "Write a walk through one layer to FILE.gif, .webp or .mp4 (needs the [animate] extra).")
+@option("--layer N", "Draw only layer N of the decoder, counted from 0.")
+@option("--tokens N", "Number of tokens (default: 1,024 or the model's maximum).", type=LENGTH)
 def command(
     request: CommandRequest, output: str | None, animate: str | None, layer: int | None, tokens: int | None
 ) -> None:

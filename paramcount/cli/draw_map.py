@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from paramcount.cli.options import MODEL, CommandRequest, define_command, file_option, write_picture
+from paramcount.cli.options import MODEL, CommandRequest, define_command, option, write_picture
 
 
 @define_command("map", "deepseek-v3 -o deepseek-v3.svg", MODEL, prints_table=False)
-@file_option("-o", "--output", help="Write to FILE.svg, .png or .pdf, or into a directory (default: MODEL.svg).")
-@click.option("--social", is_flag=True, help="Draw the map for a link preview: 1200 × 630 pixels, larger text.")
+@option("-o,--output FILE", "Write to FILE.svg, .png or .pdf, or into a directory (default: MODEL.svg).")
+@option("--social", "Draw the map for a link preview: 1200 × 630 pixels, larger text.")
 def command(request: CommandRequest, output: str | None, social: bool) -> None:
     """Draw every tensor of a model as a rectangle, its area in proportion to its parameters.
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import click
-
-from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, print_messages
+from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, option, print_messages
 from paramcount.errors import ParamcountError
 
 
 @define_command("explain", "llama-3.1-8b", MODEL)
-@click.option("--tensors", is_flag=True, help="List every tensor: name, shape, repeats, count.")
-@click.option(
-    "--layer",
-    metavar="N",
-    help="Explain one layer: its index in the decoder, or stack and index, such as encoder.layers.3.",
+@option("--tensors", "List every tensor: name, shape, repeats, count.")
+@option(
+    "--layer N", "Explain one layer: its index in the decoder, or stack and index, such as encoder.layers.3.", type=str
 )
-@click.option("--head", is_flag=True, help="Explain one attention head (in --layer, or in the first attention layer).")
+@option("--head", "Explain one attention head (in --layer, or in the first attention layer).")
 def command(request: CommandRequest, tensors: bool, layer: str | None, head: bool) -> None:
     """Explain where the parameters come from: each component as a formula, with numbers, and its value.
 

@@ -11,9 +11,9 @@ import click
 from paramcount.cli.options import (
     CommandRequest,
     define_command,
-    file_option,
     make_models_argument,
     open_in_browser,
+    option,
     print_messages,
 )
 from paramcount.errors import ParamcountError, make_printable
@@ -26,12 +26,10 @@ from paramcount.output.files import check_is_html, write_atomically
     make_models_argument("[MODEL]...", required=False),
     prints_table=False,
 )
-@file_option("-o", "--output", help="Write to FILE.html instead of a temporary file.")
-@click.option("--site", metavar="DIR", help="Write a site for a web server into DIR, with a page per model.")
-@click.option("--url", help="Address of the site, for its sitemap and preview pictures.")
-@click.option(
-    "--open/--no-open", "opens", default=None, help="Open the page in a browser (default: unless -o is given)."
-)
+@option("-o,--output FILE", "Write to FILE.html instead of a temporary file.")
+@option("--site DIR", "Write a site for a web server into DIR, with a page per model.", type=str)
+@option("--url TEXT", "Address of the site, for its sitemap and preview pictures.")
+@option("--open/--no-open", "Open the page in a browser (default: unless -o is given).", dest="opens", default=None)
 def command(request: CommandRequest, output: str | None, site: str | None, url: str | None, opens: bool | None) -> None:
     """Write an HTML page to browse, compare and change models and to see inside them.
 

@@ -7,14 +7,14 @@ import sys
 import click
 
 from paramcount.cli.commands import Command
-from paramcount.cli.options import FilePath
+from paramcount.cli.options import FilePath, option
 from paramcount.errors import make_printable
 from paramcount.output.files import write_atomically
 
 
 @click.command("export", cls=Command, epilog="Example: paramcount export zoo.sqlite")
 @click.argument("path", metavar="FILE", type=FilePath())
-@click.option("--table", metavar="TABLE", help="Write one table (default: models, or all if FILE can have them).")
+@option("--table TABLE", "Write one table (default: models, or all if FILE can have them).")
 def command(path: str, table: str | None) -> None:
     """Write the zoo to FILE: .sqlite, .parquet, .csv, .json, .jsonl or .xlsx.
 

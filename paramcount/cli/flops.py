@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from paramcount.cli.options import MODEL, CommandRequest, define_command, number_option
+from paramcount.cli.options import MODEL, CommandRequest, define_command, option
 from paramcount.cli.quantities import TOKENS, TRAINING_TOKENS
 from paramcount.errors import ParamcountError
 
 
 @define_command("flops", "gpt-oss-120b --context 8k --gpu H100", MODEL)
-@click.option(
-    "--context",
-    type=TOKENS,
-    metavar="N",
-    help="Tokens per sequence; 8k means 8,192 (default: 8k, or the model's limit).",
-)
-@click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
-@click.option(
-    "--train-tokens", type=TRAINING_TOKENS, metavar="N", help="Show the FLOPs of training on N tokens, such as 15T."
-)
-@click.option("--gpu", metavar="[Nx]NAME", help="Show the minimum time on N GPUs, such as 8xH100.")
-@click.option("--mfu", type=float, metavar="X", help="Assume this share of the peak in training (default: 0.4).")
-@number_option("--batch", help="Decode N sequences at once; requires --gpu (default: 1).")
-@click.option("--dtype", metavar="DTYPE", help="Store the weights as DTYPE; requires --gpu (default: as released).")
-@click.option("--kv-dtype", metavar="DTYPE", help="Store the KV cache as DTYPE; requires --gpu (default: bf16).")
+@option("--context N", "Tokens per sequence; 8k means 8,192 (default: 8k, or the model's limit).", type=TOKENS)
+@option("--source N", "Encoder input length (default: the context).", type=TOKENS)
+@option("--train-tokens N", "Show the FLOPs of training on N tokens, such as 15T.", type=TRAINING_TOKENS)
+@option("--gpu [Nx]NAME", "Show the minimum time on N GPUs, such as 8xH100.")
+@option("--mfu X", "Assume this share of the peak in training (default: 0.4).", type=float)
+@option("--batch N", "Decode N sequences at once; requires --gpu (default: 1).")
+@option("--dtype DTYPE", "Store the weights as DTYPE; requires --gpu (default: as released).")
+@option("--kv-dtype DTYPE", "Store the KV cache as DTYPE; requires --gpu (default: bf16).")
 def command(request: CommandRequest, **options: Any) -> None:
     """Show the FLOPs of a forward pass: per decoded token and per prompt, by component.
 

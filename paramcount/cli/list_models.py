@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import CommandRequest, column_options, complete_names, define_command, estimates_option
+from paramcount.cli.options import (
+    CommandRequest,
+    column_options,
+    complete_names,
+    define_command,
+    estimates_option,
+    option,
+)
 from paramcount.cli.paper import check_paper_options, paper_options
 from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
 from paramcount.output.tables import Table
@@ -16,9 +23,9 @@ FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 
 @define_command("list", "qwen coder --sort -total")
 @click.argument("words", nargs=-1, metavar="[WORD]...", shell_complete=complete_names)
-@click.option("--where", metavar="CONDITION", help="Keep models for which CONDITION holds: 'total < 9e9 and tied'.")
+@option("--where CONDITION", "Keep models for which CONDITION holds: 'total < 9e9 and tied'.")
 @column_options
-@click.option("--limit", metavar="N", help="List at most N models.")
+@option("--limit N", "List at most N models.", type=str)
 @paper_options
 @estimates_option
 def command(

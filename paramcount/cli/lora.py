@@ -4,56 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command, number_option
+from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command, option
 
 
 @define_command("lora", "llama-3.1-8b -r 16 --targets attention", MODEL)
-@number_option("-r", "r", default=16, help="Rank (default: 16); IA³ has none.")
-@click.option(
-    "--targets",
-    metavar="A,B,…",
-    help="Adapt these modules: names, attention, mlp, mixer, experts, router or all-linear (default).",
+@option("-r N", "Rank (default: 16); IA³ has none.", default=16)
+@option(
+    "--targets A,B,…", "Adapt these modules: names, attention, mlp, mixer, experts, router or all-linear (default)."
 )
-@click.option(
-    "--target-parameters",
-    default="",
-    metavar="A,B,…",
-    help="Adapt these parameters: mlp.experts.gate_up_proj, ….",
-)
-@click.option("--target-pattern", metavar="REGEX", help="Adapt the modules whose full names match, instead of targets.")
-@click.option(
-    "--exclude-modules", default="", metavar="A,B,…", help="Do not adapt these modules: lm_head, mlp.up_proj, …."
-)
-@click.option("--exclude-pattern", metavar="REGEX", help="Do not adapt modules whose full names match.")
-@click.option("--layers-to-transform", metavar="I,J,…", help="Adapt only these layers, by index from 0.")
-@click.option(
-    "--layers-pattern",
-    default="",
-    metavar="A,B,…",
-    help="Name before the index of --layers-to-transform: layers, h, ….",
-)
-@click.option(
-    "--rank-pattern",
-    multiple=True,
-    metavar="NAME=N",
-    help="Rank of the modules whose names end so; may be repeated.",
-)
-@click.option(
+@option("--target-parameters A,B,…", "Adapt these parameters: mlp.experts.gate_up_proj, ….", default="")
+@option("--target-pattern REGEX", "Adapt the modules whose full names match, instead of targets.")
+@option("--exclude-modules A,B,…", "Do not adapt these modules: lm_head, mlp.up_proj, ….", default="")
+@option("--exclude-pattern REGEX", "Do not adapt modules whose full names match.")
+@option("--layers-to-transform I,J,…", "Adapt only these layers, by index from 0.")
+@option("--layers-pattern A,B,…", "Name before the index of --layers-to-transform: layers, h, ….", default="")
+@option("--rank-pattern NAME=N", "Rank of the modules whose names end so; may be repeated.", multiple=True)
+@option(
     "--method",
+    "Kind of adapter (default: lora).",
     type=Choice(["lora", "rslora", "dora", "ia3", "vera"]),
     default="lora",
-    help="Kind of adapter (default: lora).",
 )
-@click.option("--modules-to-save", default="", metavar="A,B,…", help="Train these modules as a whole: lm_head, ….")
-@click.option(
+@option("--modules-to-save A,B,…", "Train these modules as a whole: lm_head, ….", default="")
+@option(
     "--bias",
+    "Also train the biases of adapted layers, or all (default: none).",
     type=Choice(["none", "adapted", "all"]),
     default="none",
-    help="Also train the biases of adapted layers, or all (default: none).",
 )
-@click.option("--dtype", default="f32", metavar="DTYPE", help="Save the adapter as f32 (default), f16 or bf16.")
+@option("--dtype DTYPE", "Save the adapter as f32 (default), f16 or bf16.", default="f32")
 def command(request: CommandRequest, **options: Any) -> None:
     """Show the trainable parameters of an adapter: LoRA, rsLoRA, DoRA, IA³ or VeRA, by module.
 

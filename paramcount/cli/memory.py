@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from paramcount.cli.options import (
-    MODEL,
-    CommandRequest,
-    add_changes,
-    define_command,
-    exit_with_verdict,
-    file_option,
-    number_option,
-)
+from paramcount.cli.options import MODEL, CommandRequest, add_changes, define_command, exit_with_verdict, option
 from paramcount.cli.quantities import BYTES, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.output.files import write_atomically
@@ -25,62 +15,46 @@ if TYPE_CHECKING:
     from paramcount.costs.sharding import Parallelism
 
 DEVICE_OPTIONS = ("overhead", "utilization", "ram", "tp", "pp", "ep")  # which only a device has
-ENGINE_OPTION = click.option(
-    "--engine-option",
-    "engine_options",
-    metavar="NAME=VALUE",
+engine_option = option(
+    "--engine-option NAME=VALUE",
+    "Change a setting of the engine, such as block_size=32.",
+    dest="engine_options",
     multiple=True,
-    help="Change a setting of the engine, such as block_size=32.",
 )
 
 
 @define_command("memory", "llama-3.1-8b --dtype fp8 --context 128k", MODEL)
-@click.option(
-    "--dtype",
-    "dtypes",
-    metavar="[NAME=]DTYPE",
+@option(
+    "--dtype [NAME=]DTYPE",
+    "Store the weights as DTYPE (default: as released, or bf16); NAME=DTYPE: those of a component or layers.",
+    dest="dtypes",
     multiple=True,
-    help="Store the weights as DTYPE (default: as released, or bf16); NAME=DTYPE: those of a component or layers.",
 )
-@click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
-@number_option("--batch", default=1, help="Number of sequences (default: 1).")
-@click.option(
-    "--kv-dtype",
+@option("--context N", "Tokens per sequence; 8k means 8,192.", type=TOKENS)
+@option("--batch N", "Number of sequences (default: 1).", default=1)
+@option(
+    "--kv-dtype DTYPE",
+    "Store the KV cache as DTYPE (default: bf16); q8_0,f16 means keys in Q8_0 and values in F16.",
     default="bf16",
-    metavar="DTYPE",
-    help="Store the KV cache as DTYPE (default: bf16); q8_0,f16 means keys in Q8_0 and values in F16.",
 )
-@click.option(
-    "--state-dtype", metavar="DTYPE", help="Store recurrent states as DTYPE (default: bf16, or as the engine does)."
+@option("--state-dtype DTYPE", "Store recurrent states as DTYPE (default: bf16, or as the engine does).")
+@option("--engine NAME", "Allocate as this engine does (default: minimal).", default="minimal")
+@engine_option
+@option("--source N", "Encoder input length, images included (default: the context).", type=TOKENS)
+@option("--draft MODEL", "Add a model that drafts tokens, with its own cache.")
+@option("--draft-dtype DTYPE", "Store its weights as DTYPE (default: as released, or bf16).")
+@option("--gpu [Nx]NAME", "Check whether the model fits N GPUs, such as 8xH100.")
+@option("--memory SIZE", "Check whether the model fits a device with SIZE of memory: 24GB.")
+@option("--available-kv SIZE", "Show what a KV cache of SIZE on each device holds, as engines log it.")
+@option(
+    "--overhead SIZE", "Take SIZE for a runtime on each device (default: as the engine does, or 1GB).", type=OVERHEAD
 )
-@click.option("--engine", default="minimal", metavar="NAME", help="Allocate as this engine does (default: minimal).")
-@ENGINE_OPTION
-@click.option(
-    "--source", type=TOKENS, metavar="N", help="Encoder input length, images included (default: the context)."
-)
-@click.option("--draft", metavar="MODEL", help="Add a model that drafts tokens, with its own cache.")
-@click.option("--draft-dtype", metavar="DTYPE", help="Store its weights as DTYPE (default: as released, or bf16).")
-@click.option("--gpu", metavar="[Nx]NAME", help="Check whether the model fits N GPUs, such as 8xH100.")
-@click.option("--memory", metavar="SIZE", help="Check whether the model fits a device with SIZE of memory: 24GB.")
-@click.option(
-    "--available-kv", metavar="SIZE", help="Show what a KV cache of SIZE on each device holds, as engines log it."
-)
-@click.option(
-    "--overhead",
-    type=OVERHEAD,
-    metavar="SIZE",
-    help="Take SIZE for a runtime on each device (default: as the engine does, or 1GB).",
-)
-@click.option(
-    "--utilization", type=float, metavar="X", help="Use this share of a device's memory (default: vllm 0.92, others 1)."
-)
-@click.option(
-    "--ram", metavar="SIZE", help="Limit what an engine keeps in the CPU's memory to SIZE (default: no limit)."
-)
-@number_option("--tp", help="Tensor parallelism: split every matrix across N GPUs (default: all).")
-@number_option("--pp", help="Pipeline parallelism: split the layers into N stages.")
-@number_option("--ep", help="Expert parallelism: split the experts across N GPUs.")
-@file_option("--plot", help="Plot the memory by context to FILE.svg, .png or .pdf.")
+@option("--utilization X", "Use this share of a device's memory (default: vllm 0.92, others 1).", type=float)
+@option("--ram SIZE", "Limit what an engine keeps in the CPU's memory to SIZE (default: no limit).")
+@option("--tp N", "Tensor parallelism: split every matrix across N GPUs (default: all).")
+@option("--pp N", "Pipeline parallelism: split the layers into N stages.")
+@option("--ep N", "Expert parallelism: split the experts across N GPUs.")
+@option("--plot FILE", "Plot the memory by context to FILE.svg, .png or .pdf.")
 def command(
     request: CommandRequest, dtypes: tuple[str, ...], engine_options: tuple[str, ...], plot: str | None, **options: Any
 ) -> None:

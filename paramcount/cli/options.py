@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
-from paramcount.cli.commands import Command
-from paramcount.cli.quantities import INTEGER, LENGTH
+from paramcount.cli.commands import OPTIONS, Command
+from paramcount.cli.quantities import INTEGER
 from paramcount.errors import (
     LONGEST,
     ParamcountError,
@@ -118,52 +118,53 @@ def make_models_argument(metavar: str = "MODEL...", *, required: bool = True) ->
     return click.Argument(["names"], nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
 
 
+# {what an option takes, as --help names it: its type}; anything else is text
+TYPES: Mapping[str, Any] = {"N": INTEGER, **dict.fromkeys(("FILE", "DIR", "PATH"), FilePath())}
+
+
+class DeclaredOption(click.Option):
+    """An option as --help shows it: "-o,--output FILE", or "--full", a flag; then the parameter, if its name is
+    another one."""
+
+    def __init__(self, declarations: Sequence[str], group: str = OPTIONS, **others: Any) -> None:
+        names, _, metavar = declarations[0].partition(" ")
+        if metavar:
+            others = {"metavar": metavar, "type": TYPES.get(metavar)} | others
+        elif "/" not in names and "type" not in others:
+            others["is_flag"] = True
+        super().__init__([*names.split(","), *declarations[1:]], **others)
+        self.group = group  # its heading in --help
+
+
+def option(declaration: str, help: str, *, dest: str = "", **others: Any) -> Callable[[F], F]:
+    """The decorator for a `DeclaredOption`. `dest`: the parameter, if its name is another one."""
+    return click.option(declaration, *([dest] if dest else []), cls=DeclaredOption, help=help, **others)
+
+
 def column_options(command: F) -> F:
     """--columns and --sort, for comparisons."""
-    sort = click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending.")
-    columns = click.option("--columns", metavar="A,B,…", help="Select columns by name, heading or config.json key.")
-    return columns(sort(command))
+    sort = option("--sort COLUMN", "Sort by COLUMN; prefix with - for descending.")
+    return option("--columns A,B,…", "Select columns by name, heading or config.json key.")(sort(command))
 
 
-def file_option(*names: str, help: str, metavar: str = "FILE") -> Callable[[F], F]:
-    """An option that takes the path of a file."""
-    return click.option(*names, metavar=metavar, type=FilePath(), help=help)
-
-
-def number_option(
-    *names: str, help: str, default: int | None = None, of_tokens: bool = False, **others: Any
-) -> Callable[[F], F]:
-    """An option that takes an integer N. `of_tokens`: a number of tokens, so that 8k is 8,192."""
-    type = LENGTH if of_tokens else INTEGER
-    return click.option(*names, type=type, metavar="N", default=default, help=help, **others)
-
-
-def make_flag(name: str, help: str) -> click.Option:
-    return click.Option([name], is_flag=True, help=help)
-
-
-estimates_option = click.option(
-    "--estimates", is_flag=True, help="Include models known only from third-party estimates, marked ~."
-)
-CHANGES = "Change a size or flag, such as n_layers=40; repeatable."
-DOWNLOAD = make_flag("--download", "Download a missing config.json from the Hub (needs the [hub] extra).")
+estimates_option = option("--estimates", "Include models known only from third-party estimates, marked ~.")
+DOWNLOAD = DeclaredOption(["--download"], help="Download a missing config.json from the Hub (needs the [hub] extra).")
 MODEL_OPTIONS = [
-    click.Option(["--set", "changes"], metavar="SIZE=VALUE", multiple=True, help=CHANGES),
-    make_flag("--strict", "Treat warnings as errors (exit code 2)."),
+    DeclaredOption(
+        ["--set SIZE=VALUE", "changes"], multiple=True, help="Change a size or flag, such as n_layers=40; repeatable."
+    ),
+    DeclaredOption(["--strict"], help="Treat warnings as errors (exit code 2)."),
     DOWNLOAD,
-    click.Option(["--base"], metavar="MODEL", help="Base of an adapter_config.json, if its own name is not known."),
+    DeclaredOption(["--base MODEL"], help="Base of an adapter_config.json, if its own name is not known."),
 ]
 SHORT_FORMATS = ("csv", "markdown", "json", "latex")
 FORMAT_HELP = f"Select the format: {', '.join(FORMATS)}; short: {', '.join(f'--{name}' for name in SHORT_FORMATS)}."
-FILE_HELP = "Write to FILE; its extension selects the format."
 COLOUR_HELP = "Colour the output: auto (on a terminal), always or never."
 OUTPUT_OPTIONS = [
-    click.Option(["--format"], type=Choice(FORMATS), metavar="FORMAT", help=FORMAT_HELP),
+    DeclaredOption(["--format FORMAT"], type=Choice(FORMATS), help=FORMAT_HELP),
     *(click.Option([f"--{name}", "flags"], flag_value=name, multiple=True, hidden=True) for name in SHORT_FORMATS),
-    click.Option(["-o", "--output"], metavar="FILE", type=FilePath(), help=FILE_HELP),
-    click.Option(
-        ["--color"], type=Choice(["auto", "always", "never"]), metavar="WHEN", default="auto", help=COLOUR_HELP
-    ),
+    DeclaredOption(["-o,--output FILE"], help="Write to FILE; its extension selects the format."),
+    DeclaredOption(["--color WHEN"], type=Choice(["auto", "always", "never"]), default="auto", help=COLOUR_HELP),
 ]
 
 

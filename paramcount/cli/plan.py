@@ -4,51 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from paramcount.cli.memory import ENGINE_OPTION, parse_options
-from paramcount.cli.options import (
-    MODEL,
-    CommandRequest,
-    add_changes,
-    define_command,
-    exit_with_verdict,
-    number_option,
-)
+from paramcount.cli.memory import engine_option, parse_options
+from paramcount.cli.options import MODEL, CommandRequest, add_changes, define_command, exit_with_verdict, option
 from paramcount.cli.quantities import OVERHEAD, TOKENS
 
 
 @define_command("plan", "llama-3.1-70b --users 16 --gpu h100,h200", MODEL)
-@number_option("--users", default=1, help="Serve N users at once (default: 1).")
-@click.option(
-    "--context",
-    type=TOKENS,
-    metavar="N",
-    help="Tokens per user; 8k means 8,192 (default: 8k, or the model's limit).",
-)
-@click.option(
-    "--gpu", "gpus", metavar="A,B,…", help="Compare these GPUs (default: all); 8xH100 means at most 8 of them."
-)
-@click.option(
-    "--dtype", "dtypes", metavar="A,B,…", help="Compare weights stored as these dtypes (default: as released, or bf16)."
-)
-@click.option("--kv-dtype", metavar="DTYPE", help="Store the KV cache as DTYPE (default: bf16; llama.cpp f16).")
-@click.option("--state-dtype", metavar="DTYPE", help="Store recurrent states as DTYPE (default: as the engine does).")
-@click.option(
-    "--engine", metavar="NAME", help="Serve with this engine (default: vllm; for Apple GPUs and GGUF dtypes llama.cpp)."
-)
-@ENGINE_OPTION
-@click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
-@click.option("--draft", metavar="MODEL", help="Add a model that drafts tokens, with its own cache.")
-@click.option("--draft-dtype", metavar="DTYPE", help="Store its weights as DTYPE (default: as released, or bf16).")
-@click.option(
-    "--overhead",
-    type=OVERHEAD,
-    metavar="SIZE",
-    help="Take SIZE for a runtime on each GPU (default: as the engine does).",
-)
-@click.option("--utilization", type=float, metavar="X", help="Use this share of a GPU's memory.")
-@number_option("--limit", default=10, help="Show at most N deployments without --gpu (default: 10).")
+@option("--users N", "Serve N users at once (default: 1).", default=1)
+@option("--context N", "Tokens per user; 8k means 8,192 (default: 8k, or the model's limit).", type=TOKENS)
+@option("--gpu A,B,…", "Compare these GPUs (default: all); 8xH100 means at most 8 of them.", dest="gpus")
+@option("--dtype A,B,…", "Compare weights stored as these dtypes (default: as released, or bf16).", dest="dtypes")
+@option("--kv-dtype DTYPE", "Store the KV cache as DTYPE (default: bf16; llama.cpp f16).")
+@option("--state-dtype DTYPE", "Store recurrent states as DTYPE (default: as the engine does).")
+@option("--engine NAME", "Serve with this engine (default: vllm; for Apple GPUs and GGUF dtypes llama.cpp).")
+@engine_option
+@option("--source N", "Encoder input length (default: the context).", type=TOKENS)
+@option("--draft MODEL", "Add a model that drafts tokens, with its own cache.")
+@option("--draft-dtype DTYPE", "Store its weights as DTYPE (default: as released, or bf16).")
+@option("--overhead SIZE", "Take SIZE for a runtime on each GPU (default: as the engine does).", type=OVERHEAD)
+@option("--utilization X", "Use this share of a GPU's memory.", type=float)
+@option("--limit N", "Show at most N deployments without --gpu (default: 10).", default=10)
 def command(
     request: CommandRequest,
     gpus: str | None,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import click
-
 from paramcount.cli.options import (
     CommandRequest,
     define_command,
     estimates_option,
-    file_option,
     is_directory,
     make_models_argument,
     open_in_browser,
+    option,
     print_messages,
     write_named,
 )
@@ -20,8 +18,8 @@ from paramcount.output.files import check_is_html
 
 
 @define_command("report", "gpt2-small llama-3.1-8b -o report.html", make_models_argument(), prints_table=False)
-@file_option("-o", "--output", help="Write to FILE.html or into a directory (default: MODEL.html).")
-@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@option("-o,--output FILE", "Write to FILE.html or into a directory (default: MODEL.html).")
+@option("--open", "Open the page in the browser.", dest="open_page")
 @estimates_option
 def command(request: CommandRequest, output: str | None, open_page: bool, estimates: bool) -> None:
     """Write an HTML page about one or more models: counts, formulas, forward pass, drawing, sources.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import CommandRequest, FilePath, column_options, define_command, number_option
+from paramcount.cli.options import CommandRequest, FilePath, column_options, define_command, option
 from paramcount.errors import ParamcountError, join_place, make_printable
 from paramcount.formats.files import expand_home
 from paramcount.output.tables import Table
@@ -26,8 +26,8 @@ MOST_JOBS = 512
 @define_command("scan", ".")
 @click.argument("folder", metavar="DIR", type=FilePath())
 @column_options
-@number_option("--jobs", help="Use N processes, and print the rate and the most common errors.")
-@click.option("--strict", is_flag=True, help="Treat warnings as errors (exit code 1).")
+@option("--jobs N", "Use N processes, and print the rate and the most common errors.")
+@option("--strict", "Treat warnings as errors (exit code 1).")
 def command(
     request: CommandRequest, folder: str, columns: str | None, sort: str | None, jobs: int | None, strict: bool
 ) -> None:

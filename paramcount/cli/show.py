@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.options import MODEL, Choice, CommandRequest, Messages, define_command
+from paramcount.cli.options import MODEL, Choice, CommandRequest, Messages, define_command, option
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Table
 from paramcount.views.model import build_estimates_table, build_model_table
@@ -15,15 +13,14 @@ from paramcount.zoo import count_model
 
 
 @define_command("show", "gpt2-small", MODEL)
-@click.option("--estimates", is_flag=True, help="Show third-party estimates for a model whose sizes are unpublished.")
-@click.option("--by", type=Choice(["layer", "part", "tensor"]), help="Show one row per layer, part or tensor.")
-@click.option("--keys", is_flag=True, help="Show where each size and setting comes from: key, default or derivation.")
-@click.option(
-    "--expect",
-    "expected",
-    metavar="[COUNT=]NUMBER",
+@option("--estimates", "Show third-party estimates for a model whose sizes are unpublished.")
+@option("--by", "Show one row per layer, part or tensor.", type=Choice(["layer", "part", "tensor"]))
+@option("--keys", "Show where each size and setting comes from: key, default or derivation.")
+@option(
+    "--expect [COUNT=]NUMBER",
+    "Check the total, or another COUNT, against NUMBER, such as 4B or active=37B; repeatable.",
+    dest="expected",
     multiple=True,
-    help="Check the total, or another COUNT, against NUMBER, such as 4B or active=37B; repeatable.",
 )
 def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool, expected: tuple[str, ...]) -> None:
     """Show one model: total, components and arithmetic.

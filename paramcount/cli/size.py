@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import CommandRequest, complete_names, define_command, file_option, number_option
+from paramcount.cli.options import CommandRequest, complete_names, define_command, option
 from paramcount.cli.quantities import BYTES, PARAMETERS, TOKENS
 from paramcount.errors import ParamcountError
 
@@ -20,24 +20,17 @@ LIKE = click.Option(
 
 
 @define_command("size", "--like llama-3.1-8b --total 3B", LIKE)
-@click.option("--total", type=PARAMETERS, metavar="N", help="Find models of N parameters, such as 3B.")
-@click.option("--active", type=PARAMETERS, metavar="N", help="Find models of N active parameters, such as 500M.")
-@click.option(
-    "--within", type=float, metavar="SHARE", default=0.05, show_default=True, help="Allow SHARE above or below N."
-)
-@click.option("--memory", type=BYTES, metavar="SIZE", help="Fit a device with SIZE of memory, such as 24GB.")
-@click.option("--dtype", metavar="DTYPE", help="Store the weights as DTYPE; requires --memory (default: bf16).")
-@click.option("--context", type=TOKENS, metavar="N", help="Tokens in the KV cache; requires --memory (default: 8k).")
-@click.option(
-    "--overhead",
-    type=BYTES,
-    metavar="SIZE",
-    help="Assume that a runtime takes SIZE; requires --memory (default: 1GB).",
-)
-@click.option("--vary", metavar="A,B,…", help="Vary these sizes (default: d_model,n_layers).")
-@number_option("--multiple-of", "step", default=128, show_default=True, help="Round dimensions to N.")
-@number_option("--limit", default=10, show_default=True, help="Show at most N configurations.")
-@file_option("--save", help="Write the best one to FILE.yaml as a zoo entry.")
+@option("--total N", "Find models of N parameters, such as 3B.", type=PARAMETERS)
+@option("--active N", "Find models of N active parameters, such as 500M.", type=PARAMETERS)
+@option("--within SHARE", "Allow SHARE above or below N.", type=float, default=0.05, show_default=True)
+@option("--memory SIZE", "Fit a device with SIZE of memory, such as 24GB.", type=BYTES)
+@option("--dtype DTYPE", "Store the weights as DTYPE; requires --memory (default: bf16).")
+@option("--context N", "Tokens in the KV cache; requires --memory (default: 8k).", type=TOKENS)
+@option("--overhead SIZE", "Assume that a runtime takes SIZE; requires --memory (default: 1GB).", type=BYTES)
+@option("--vary A,B,…", "Vary these sizes (default: d_model,n_layers).")
+@option("--multiple-of N", "Round dimensions to N.", dest="step", default=128, show_default=True)
+@option("--limit N", "Show at most N configurations.", default=10, show_default=True)
+@option("--save FILE", "Write the best one to FILE.yaml as a zoo entry.")
 def command(
     request: CommandRequest, within: float, vary: str | None, step: int, limit: int, save: str | None, **budget: Any
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import CommandRequest, define_command
+from paramcount.cli.options import CommandRequest, define_command, option
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.tables import Column, Table, format_value
@@ -14,7 +14,7 @@ from paramcount.output.tables import Column, Table, format_value
 
 @define_command("sql", "--schema")
 @click.argument("query", required=False)
-@click.option("--schema", is_flag=True, help="Show every table and column with its type, unit and meaning.")
+@option("--schema", "Show every table and column with its type, unit and meaning.")
 def command(request: CommandRequest, query: str | None, schema: bool) -> None:
     """Query the zoo with one SELECT of SQLite: models, sizes, components, tensors, published figures and more.
 

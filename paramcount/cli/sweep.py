@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, print_messages
+from paramcount.cli.options import MODEL, CommandRequest, Messages, define_command, option, print_messages
 from paramcount.cli.progress import progress_callback
 from paramcount.errors import ParamcountError
 from paramcount.output.files import ANY_EXTENSION, EXTENSIONS, choose_by_extension
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @define_command("sweep", "llama-3.1-8b n_layers=16:64:4 'd_ff=4*d_model'", MODEL)
 @click.argument("settings", nargs=-1, required=True, metavar="SIZE=VALUES...")
-@click.option("--columns", metavar="A,B,…", help="Select counts and sizes (default: total,active).")
-@click.option("--where", metavar="CONDITION", help="Keep rows for which CONDITION holds: 'total < 9e9'.")
-@click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending.")
-@click.option("--invalid", is_flag=True, help="List the invalid combinations instead, with reasons.")
+@option("--columns A,B,…", "Select counts and sizes (default: total,active).")
+@option("--where CONDITION", "Keep rows for which CONDITION holds: 'total < 9e9'.")
+@option("--sort COLUMN", "Sort by COLUMN; prefix with - for descending.")
+@option("--invalid", "List the invalid combinations instead, with reasons.")
 def command(
     request: CommandRequest,
     settings: tuple[str, ...],
@@ -83,9 +83,9 @@ def make_selection(
     from paramcount.sweeping.columns import find_columns
     from paramcount.sweeping.selecting import SweepSelection, find_sweep_field
 
-    for option, value in (("--where", where), ("--sort", sort)):
+    for name, value in (("--where", where), ("--sort", sort)):
         if invalid and value is not None:
-            raise ParamcountError(f"{option} cannot be combined with --invalid", expected="one of them")
+            raise ParamcountError(f"{name} cannot be combined with --invalid", expected="one of them")
     matches, needed = None, []
     if where is not None:
         from paramcount.database.filters import parse_filter

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from paramcount.cli.options import MODEL, CommandRequest, add_changes, define_command, file_option, number_option
+from paramcount.cli.options import MODEL, CommandRequest, add_changes, define_command, option
 from paramcount.cli.progress import progress_callback
+from paramcount.cli.quantities import LENGTH
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.files import write_atomically
 
@@ -21,22 +20,22 @@ if TYPE_CHECKING:
 
 
 @define_command("trace", "gpt2-small --tokens 5 --pad 1024", MODEL)
-@number_option("--tokens", of_tokens=True, help="Number of tokens (default: 5, or 1 with --decode).")
-@number_option("--pad", of_tokens=True, help="Pad to N tokens.")
-@number_option("--batch", help="Batch size.")
-@click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
-@number_option("--past", of_tokens=True, help="Number of tokens already in the cache; requires --decode.")
-@number_option("--source", of_tokens=True, help="Encoder input length.")
-@click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
-@click.option("--explain", is_flag=True, help="Explain below the table what each step does and why, with its paper.")
-@file_option("--weights", help="Run the model with the weights at PATH (safetensors).", metavar="PATH")
-@click.option("--text", metavar="TEXT", help="Input text for --weights.")
-@click.option("--watch", is_flag=True, help="Show the residual stream layer by layer; requires --weights.")
-@file_option("--plot", help="Plot the values of --watch to FILE; requires --weights.")
-@file_option(
-    "--tokenizer", help="Use this tokenizer.json; default: the one next to the weights (needs the [tokenizers] extra)."
+@option("--tokens N", "Number of tokens (default: 5, or 1 with --decode).", type=LENGTH)
+@option("--pad N", "Pad to N tokens.", type=LENGTH)
+@option("--batch N", "Batch size.")
+@option("--decode", "Decode the next token; requires --past.")
+@option("--past N", "Number of tokens already in the cache; requires --decode.", type=LENGTH)
+@option("--source N", "Encoder input length.", type=LENGTH)
+@option("--full", "Show every layer; by default, identical layers are shown once.")
+@option("--explain", "Explain below the table what each step does and why, with its paper.")
+@option("--weights PATH", "Run the model with the weights at PATH (safetensors).")
+@option("--text TEXT", "Input text for --weights.")
+@option("--watch", "Show the residual stream layer by layer; requires --weights.")
+@option("--plot FILE", "Plot the values of --watch to FILE; requires --weights.")
+@option(
+    "--tokenizer FILE", "Use this tokenizer.json; default: the one next to the weights (needs the [tokenizers] extra)."
 )
-@number_option("--top", default=5, help="Number of most likely next tokens to show with --weights (default: 5).")
+@option("--top N", "Number of most likely next tokens to show with --weights (default: 5).", default=5)
 def command(
     request: CommandRequest,
     decode: bool,

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import click
-
-from paramcount.cli.commands import GroupedOption
-from paramcount.cli.options import MODEL, CommandRequest, define_command, exit_with_verdict, number_option
+from paramcount.cli.options import MODEL, CommandRequest, define_command, exit_with_verdict, option
 from paramcount.cli.quantities import BYTES, INTEGER, OVERHEAD, TOKENS
 from paramcount.errors import ParamcountError
 
-
-def adapter_option(*names: str, **others: Any) -> Callable[[Any], Any]:
-    """An option of the adapter that is trained."""
-    return click.option(*names, cls=GroupedOption, group="Adapter", **others)
-
-
-def parallel_option(*names: str, **others: Any) -> Callable[[Any], Any]:
-    """An option that divides the training among GPUs, or keeps a part of it elsewhere."""
-    return click.option(*names, cls=GroupedOption, group="GPUs and offload", **others)
-
-
+adapter_option = partial(option, group="Adapter")
+parallel_option = partial(option, group="GPUs and offload")
 # {option of this command: argument of `lora`}
 ADAPTER_OPTIONS = {
     "r": "r",
@@ -37,57 +25,46 @@ ADAPTER_OPTIONS = {
 
 
 @define_command("training", "llama-3.1-8b --qlora --context 2k --gpu h100", MODEL)
-@click.option(
-    "--optimizer",
+@option(
+    "--optimizer NAME",
+    "adamw (default), adamw8bit, paged-adamw, paged-adamw8bit, adafactor, muon or sgd.",
     default="adamw",
-    metavar="NAME",
-    help="adamw (default), adamw8bit, paged-adamw, paged-adamw8bit, adafactor, muon or sgd.",
 )
-@click.option("--precision", default="bf16-mixed", metavar="NAME", help="bf16-mixed (default), bf16 or fp32.")
-@click.option("--context", type=TOKENS, metavar="N", help="Tokens per sequence; 8k means 8,192.")
-@number_option("--batch", default=1, help="Sequences per micro-batch and GPU (default: 1).")
-@click.option("--source", type=TOKENS, metavar="N", help="Encoder input length (default: the context).")
-@click.option("--checkpointing", default="none", metavar="KIND", help="Recompute: none (default), selective or full.")
-@click.option("--flash-attention/--no-flash-attention", default=True, help="Assume flash attention (default).")
-@click.option("--dropout", is_flag=True, help="Keep masks for dropout of residual branches and attention weights.")
-@click.option(
-    "--chunked-loss", is_flag=True, help="Compute logits and loss in chunks of tokens, as Liger Kernel and Unsloth do."
-)
-@adapter_option("--lora", is_flag=True, help="Train LoRA adapters; the weights of the model are frozen.")
-@adapter_option("--qlora", is_flag=True, help="The same beside weights in NF4: --lora --weights nf4-double.")
-@adapter_option("--dora", is_flag=True, help="Train DoRA adapters; with --qlora, QDoRA.")
-@adapter_option("-r", "r", type=INTEGER, metavar="N", help="Rank (default: 16).")
-@adapter_option("--targets", metavar="A,B,…", help="Adapt these modules, as in lora (default: all-linear).")
-@adapter_option("--target-parameters", metavar="A,B,…", help="Adapt these parameters: mlp.experts.gate_up_proj, ….")
-@adapter_option("--target-pattern", metavar="REGEX", help="Adapt the modules whose full names match.")
-@adapter_option("--layers-to-transform", metavar="I,J,…", help="Adapt only these layers, by index from 0.")
-@adapter_option("--rank-pattern", multiple=True, metavar="NAME=N", help="Rank of modules whose names end so.")
-@adapter_option("--modules-to-save", metavar="A,B,…", help="Train these modules as a whole: lm_head, ….")
-@adapter_option("--adapter-dtype", metavar="DTYPE", help="Dtype of the adapters: f32 (default, as in peft) or bf16.")
-@adapter_option("--weights", metavar="DTYPE", help="Store the frozen weights as DTYPE (default: bf16).")
-@parallel_option("--fsdp", type=INTEGER, metavar="N", help="Fully shard across N GPUs: --dp N --zero 3.")
-@parallel_option(
-    "--zero", type=INTEGER, metavar="STAGE", help="ZeRO: divide optimizer state (1), gradients (2), weights (3)."
-)
-@parallel_option("--dp", type=INTEGER, metavar="N", help="Data parallel: N replicas (default: the remaining GPUs).")
-@parallel_option("--tp", type=INTEGER, default=1, metavar="N", help="Tensor parallel: N GPUs share every matrix.")
-@parallel_option("--pp", type=INTEGER, default=1, metavar="N", help="Pipeline parallel: divide layers into N stages.")
-@parallel_option("--sp", is_flag=True, help="Sequence parallel: divide norms and dropout among the --tp GPUs, too.")
-@parallel_option("--ep", type=INTEGER, default=1, metavar="N", help="Expert parallel: N replicas share the experts.")
-@parallel_option("--offload-optimizer", metavar="PLACE", help="ZeRO-Offload: optimizer state on the cpu or nvme.")
-@parallel_option("--offload-params", metavar="PLACE", help="With ZeRO 3: weights on the cpu or nvme.")
-@parallel_option("--nodes", type=INTEGER, default=1, metavar="N", help="Nodes, for --estimators (default: 1).")
-@click.option("--estimators", is_flag=True, help="Also show what DeepSpeed's and Accelerate's estimators print.")
-@click.option("--gpu", metavar="[Nx]NAME", help="Check whether the training fits N GPUs, such as 8xH100.")
-@click.option(
-    "--memory", type=BYTES, metavar="SIZE", help="Check whether the training fits devices with SIZE of memory: 24GB."
-)
-@click.option(
-    "--overhead",
-    type=OVERHEAD,
-    default="1GB",
-    metavar="SIZE",
-    help="Assume that a runtime takes SIZE on each device (default: 1GB).",
+@option("--precision NAME", "bf16-mixed (default), bf16 or fp32.", default="bf16-mixed")
+@option("--context N", "Tokens per sequence; 8k means 8,192.", type=TOKENS)
+@option("--batch N", "Sequences per micro-batch and GPU (default: 1).", default=1)
+@option("--source N", "Encoder input length (default: the context).", type=TOKENS)
+@option("--checkpointing KIND", "Recompute: none (default), selective or full.", default="none")
+@option("--flash-attention/--no-flash-attention", "Assume flash attention (default).", default=True)
+@option("--dropout", "Keep masks for dropout of residual branches and attention weights.")
+@option("--chunked-loss", "Compute logits and loss in chunks of tokens, as Liger Kernel and Unsloth do.")
+@adapter_option("--lora", "Train LoRA adapters; the weights of the model are frozen.")
+@adapter_option("--qlora", "The same beside weights in NF4: --lora --weights nf4-double.")
+@adapter_option("--dora", "Train DoRA adapters; with --qlora, QDoRA.")
+@adapter_option("-r N", "Rank (default: 16).")
+@adapter_option("--targets A,B,…", "Adapt these modules, as in lora (default: all-linear).")
+@adapter_option("--target-parameters A,B,…", "Adapt these parameters: mlp.experts.gate_up_proj, ….")
+@adapter_option("--target-pattern REGEX", "Adapt the modules whose full names match.")
+@adapter_option("--layers-to-transform I,J,…", "Adapt only these layers, by index from 0.")
+@adapter_option("--rank-pattern NAME=N", "Rank of modules whose names end so.", multiple=True)
+@adapter_option("--modules-to-save A,B,…", "Train these modules as a whole: lm_head, ….")
+@adapter_option("--adapter-dtype DTYPE", "Dtype of the adapters: f32 (default, as in peft) or bf16.")
+@adapter_option("--weights DTYPE", "Store the frozen weights as DTYPE (default: bf16).")
+@parallel_option("--fsdp N", "Fully shard across N GPUs: --dp N --zero 3.")
+@parallel_option("--zero STAGE", "ZeRO: divide optimizer state (1), gradients (2), weights (3).", type=INTEGER)
+@parallel_option("--dp N", "Data parallel: N replicas (default: the remaining GPUs).")
+@parallel_option("--tp N", "Tensor parallel: N GPUs share every matrix.", default=1)
+@parallel_option("--pp N", "Pipeline parallel: divide layers into N stages.", default=1)
+@parallel_option("--sp", "Sequence parallel: divide norms and dropout among the --tp GPUs, too.")
+@parallel_option("--ep N", "Expert parallel: N replicas share the experts.", default=1)
+@parallel_option("--offload-optimizer PLACE", "ZeRO-Offload: optimizer state on the cpu or nvme.")
+@parallel_option("--offload-params PLACE", "With ZeRO 3: weights on the cpu or nvme.")
+@parallel_option("--nodes N", "Nodes, for --estimators (default: 1).", default=1)
+@option("--estimators", "Also show what DeepSpeed's and Accelerate's estimators print.")
+@option("--gpu [Nx]NAME", "Check whether the training fits N GPUs, such as 8xH100.")
+@option("--memory SIZE", "Check whether the training fits devices with SIZE of memory: 24GB.", type=BYTES)
+@option(
+    "--overhead SIZE", "Assume that a runtime takes SIZE on each device (default: 1GB).", type=OVERHEAD, default="1GB"
 )
 def command(request: CommandRequest, **options: Any) -> None:
     """Show the memory that training takes on each GPU: weights, gradients, optimizer state and activations.
@@ -100,9 +77,9 @@ def command(request: CommandRequest, **options: Any) -> None:
 
     if options["sp"] and options["tp"] == 1:
         raise ParamcountError("--sp requires --tp")
-    for option in ("dp", "zero"):
-        if options["fsdp"] is not None and options[option] is not None:
-            raise ParamcountError(f"--fsdp cannot be combined with --{option}, because it sets both --dp and --zero")
+    for name in ("dp", "zero"):
+        if options["fsdp"] is not None and options[name] is not None:
+            raise ParamcountError(f"--fsdp cannot be combined with --{name}, because it sets both --dp and --zero")
     if options["gpu"] is not None and options["memory"] is not None:
         raise ParamcountError("--gpu cannot be combined with --memory")
     lora = read_adapter(options)

@@ -9,10 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-import click
-
 from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
-from paramcount.cli.options import CommandRequest, apply_changes, define_command, make_models_argument
+from paramcount.cli.options import CommandRequest, apply_changes, define_command, make_models_argument, option
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.render_why import (
@@ -37,7 +35,7 @@ MAX_PROBLEMS = 5  # of one checkpoint
 
 
 @define_command("why", "gpt-oss-20b 3.6B", make_models_argument("MODEL [NUMBER|CHECKPOINT]... [MODEL ...]"))
-@click.option("--trainable", metavar="NUMBER", help="Find the rank and targets of an adapter with NUMBER parameters.")
+@option("--trainable NUMBER", "Find the rank and targets of an adapter with NUMBER parameters.")
 def command(request: CommandRequest, trainable: str | None) -> None:
     """Explain what a published number counts or a checkpoint contains.
 
