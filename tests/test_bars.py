@@ -88,7 +88,7 @@ def read_bars(svg: bytes) -> Bars:
         bars=[{name: right - left for _, left, right, name in bar} for bar in bars],
         ends=[max(box[2] for box in bar) - axis for bar in bars],
         dots=[(x, is_filled) for _, x, is_filled in sorted(dots)],
-        whole=next((float(element.get("x", "")) - axis for element, text in texts if text == "100 %"), 0.0),
+        whole=next((float(element.get("x", "")) - axis for element, text in texts if text == "100%"), 0.0),
         ticks=sorted(ticks.items()),
         texts=[text for _, text in texts],
         names=sorted((float(e.get("y", "")), text) for e, text in texts if "text-anchor: end" in e.get("style", "")),
@@ -108,7 +108,7 @@ def read_axis(found: Bars, place: float, scale: str) -> float:
     "models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]]
 )
 def test_lengths_and_dots_are_sums_and_components_have_their_shares(models: list[str], scale: Any) -> None:
-    """On a linear scale a bar ends at its sum; on a log scale, where lengths do not add up, all bars are 100 %."""
+    """On a linear scale a bar ends at its sum; on a log scale, where lengths do not add up, all bars are 100%."""
     found = read_bars(plot(models, scale=scale))
     expected = []
     for count in map(pc.count, models):
@@ -136,7 +136,7 @@ def test_ticks_of_a_log_scale_are_equidistant_decades() -> None:
     assert [n for _, n in found.ticks] == [10**7, 10**8, 10**9, 10**10, 10**11, 10**12][: len(found.ticks)]
     steps = {round(b - a, 2) for (a, _), (b, _) in itertools.pairwise(found.ticks)}
     assert max(steps) - min(steps) < 0.02
-    assert {"parameters (log scale)", "components", "0 %", "50 %", "100 %"} <= set(found.texts)
+    assert {"parameters (log scale)", "components", "0%", "50%", "100%"} <= set(found.texts)
 
 
 def test_a_model_has_a_second_bar_only_if_fewer_parameters_are_active() -> None:

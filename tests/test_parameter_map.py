@@ -136,7 +136,7 @@ def test_the_title_the_total_the_active_parameters_and_the_legend_are_text() -> 
     assert names <= set(texts)
     raw = {"embedding", "qkv", "output_projection", "norm", "lm_head", "w1", "w2"}
     assert raw.isdisjoint(texts)
-    assert "45.1B · 96.6 %" in texts
+    assert "45.1B · 96.6%" in texts
 
 
 @pytest.mark.parametrize(

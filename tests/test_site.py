@@ -180,6 +180,11 @@ def test_without_the_library_of_guides_the_error_names_the_extra(
     assert result.code == 2
     assert "a site needs the [site] extra: pip install 'paramcount[site]'" in result.err
     assert not list(tmp_path.iterdir())
+    file = tmp_path / "file"
+    file.touch()
+    result = run("explore", "gpt2-small", "--site", str(file))
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert f"--site {file} is not a directory" in result.err
 
 
 def test_hostile_names_stay_in_the_site_and_are_escaped(run: Runner, tmp_path: Path) -> None:

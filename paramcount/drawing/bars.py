@@ -222,7 +222,7 @@ def _make_figure(rows: Sequence[Row], scale: Scale, *, has_outlines: bool) -> Fi
     axes.set_yticks([line.middle for line in lines], labels=names, fontsize=FONT_SIZE)
     axes.set_xlabel("\n".join(notes), loc="left")
     for shares in others:
-        _set_up_axes(shares, [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")], height, has_top=len(rows) > MANY)
+        _set_up_axes(shares, [(0.0, "0%"), (0.5, "50%"), (1.0, "100%")], height, has_top=len(rows) > MANY)
         shares.set_yticks([])
         shares.patch.set_visible(False)  # the text of an estimate may be longer than the panel at its left
         shares.set_xlabel("components", loc="left")

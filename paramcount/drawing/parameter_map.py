@@ -198,12 +198,12 @@ def format_share(parameters: int, total: int) -> str:
     """A share of the total in per cent.
 
     >>> format_share(974, 1000), format_share(1, 10**6), format_share(5, 5)
-    ('97.4 %', '< 0.1 %', '100 %')
+    ('97.4%', '< 0.1%', '100%')
     """
     tenths = (2000 * parameters + total) // (2 * total)
     if parameters == total:
-        return "100 %"
-    return f"{tenths // 10}.{tenths % 10} %" if tenths else "< 0.1 %"
+        return "100%"
+    return f"{tenths // 10}.{tenths % 10}%" if tenths else "< 0.1%"
 
 
 def place_labels(labels: Sequence[Label], area: Area, zoom: float) -> Iterator[MapLine]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +117,42 @@ def test_the_page_that_is_not_found_links_to_the_folder_of_its_site(browser: Bro
     browser.open(site / "404.html")
     links = "[...document.links].map((link) => link.pathname)"
     assert browser.value(links) == [f"{site}/", f"{site}/models/"]
+
+
+@pytest.fixture(scope="module")
+def server(site: Path) -> Iterator[str]:
+    """The address of a server that has the site in the folder /some/models/ and shows its page 404 elsewhere."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            inside = path.startswith("/some/models/")
+            return str(site / path.removeprefix("/some/models/")) if inside else str(site / "missing" / path)
+
+        def send_error(self, code: int, *_: object) -> None:
+            body = (site / "404.html").read_bytes()
+            self.send_response(code)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "path", ["some/models/nothing", "some/models/nothing/", "some/models/a/b/c", "some/models/models/x/y/"]
+)
+def test_at_any_depth_the_page_that_is_not_found_links_to_the_folder_of_its_site(
+    browser: Browser, server: str, path: str
+) -> None:
+    browser.ask("Page.navigate", url=f"{server}/{path}")
+    wait_for(browser, "document.querySelector('h1')?.textContent === 'Page not found'")
+    links = "[...document.links].map((link) => link.pathname).join()"
+    wait_for(browser, f"{links} === '/some/models/,/some/models/models/'")

@@ -1,14 +1,22 @@
-"""The page for addresses that do not exist. A server shows it at any address, so it loads no other file."""
+"""The page for addresses that do not exist. A server shows it at any address, so it needs no other file."""
 
 from __future__ import annotations
 
 from paramcount.explore.article.elements import Html, element
 from paramcount.explore.page import hash_script
 
-# Links begin at the folder of the site: whatever is before its own folders in an address, which may be of any depth.
+# Links begin at the folder of the site: the nearest one that has a file of the site. Until that is known, and if there is
+# no server to ask, it is whatever is before a folder of the site in the address.
 SCRIPT = """
-const root = location.pathname.replace(/((explore|families|guides|models)([/].*)?|[^/]*[/]?)$/, "");
-for (const link of document.links) link.href = root + link.getAttribute("href").slice(1);
+const paths = [...document.links].map((link) => link.getAttribute("href").slice(1));
+const use = (root) => [...document.links].forEach((link, i) => (link.href = root + paths[i]));
+use(location.pathname.replace(/(?<=[/])((explore|families|guides|models)([/].*)?|[^/]*[/]?)$/, ""));
+(async () => {
+  if (location.protocol === "file:") return;
+  for (let root = location.pathname; (root = root.replace(/[^/]*[/]?$/, "")); ) {
+    if ((await fetch(root + "models.js", { method: "HEAD" })).ok) return use(root);
+  }
+})();
 """
 
 
@@ -22,7 +30,7 @@ def render_missing(url: str, style: str) -> str:
         element("p", "The address may have changed. ", element("a", "Find the model", href=f"{home}models/"), "."),
         id="content",
     )
-    run = f" script-src '{hash_script(script)}';" if script else ""
+    run = f" script-src '{hash_script(script)}'; connect-src 'self';" if script else ""
     policy = f"default-src 'none';{run} style-src '{hash_script(style)}'; img-src data:; base-uri 'none'"
     lines = [
         "<!doctype html>",

@@ -50,8 +50,8 @@ def write_site(
     Raises: ParamcountError if the directory is neither, or if the [site] extra is missing.
     """
     address = check_url(url)
-    load_markdown()
     with open_site_folder(directory) as folder:
+        load_markdown()
         listed = list(map(describe_model, models) if models else list_zoo_models())
         loaded = {model.id: model for model in models}
         previews = has_previews()
