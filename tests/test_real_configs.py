@@ -33,11 +33,10 @@ def test_few_are_refused_and_most_have_a_total_of_the_reference() -> None:
     assert sum("total" in row for row in ROWS) >= 0.75 * len(ROWS)
 
 
-@pytest.mark.parametrize(("model_type", "same"), [("virst", "qwen2.5-7b"), ("logics", "qwen3-8b")])
-def test_without_its_encoders_a_model_is_the_language_model_that_it_was_built_on(model_type: str, same: str) -> None:
-    (config,) = (row["config"] for row in ROWS if row["config"].get("model_type") == model_type)
+def test_without_its_encoders_virst_is_the_language_model_that_it_was_built_on() -> None:
+    (config,) = (row["config"] for row in ROWS if row["config"].get("model_type") == "virst")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         count = pc.count(config)
-    assert (count.total, count.scope) == (pc.count(same).total, "language_model")
+    assert (count.total, count.scope) == (pc.count("qwen2.5-7b").total, "language_model")
     assert {"vision_config", "projector"} <= set(count.not_counted)

@@ -4,21 +4,15 @@ of Llama, between two learned ones.
 
 from typing import Any
 
+from paramcount.architectures.ultravox import WhisperEars
 from paramcount.declare import Data, ops, parts, sizes
 
 
-class GlmasrEars(parts.Ears):
+class GlmasrEars(WhisperEars):
     """Source: modeling_audio.py of zai-org/GLM-ASR-Nano-2512. Its table of positions is there if nothing reads it."""
-
-    config_class = "WhisperConfig"
 
     section = "whisper_config"
     last_norm = ""
-    conditions = (sizes.one_of("model_type", ("whisper",), "whisper"),)
-    unused_keys = (
-        "vocab_size", "decoder_attention_heads", "decoder_ffn_dim", "decoder_layers", "max_target_positions",
-        "classifier_proj_size", "median_filter_width",
-    )  # fmt: skip
 
     rotates: sizes.Flag = sizes.hf("/use_rope", absent=False)
     d_rope: sizes.Natural = sizes.derived(lambda js, c: c["d_head"] // 2)

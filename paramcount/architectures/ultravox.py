@@ -30,7 +30,9 @@ def width(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
     return n // 2 if c["gated"] else n
 
 
-class UltravoxEars(parts.Ears):
+class WhisperEars(parts.Ears):
+    """Whisper's encoder, out of the config of the whole model."""
+
     config_class = "WhisperConfig"
     conditions = (sizes.one_of("model_type", ("whisper",), "whisper"),)
     unused_keys = (
@@ -48,7 +50,7 @@ class Ultravox(parts.FormerAudioLanguageModel):
     conditions = (text_is_given,)
     unused_keys = ("vocab_size",)
 
-    audio: UltravoxEars
+    audio: WhisperEars
     n_stacked: sizes.Positive = sizes.hf("stack_factor", absent=8)
     gated: sizes.Flag = sizes.derived(lambda js, c: js.get("projector_act", "swiglu") == "swiglu")
     d_projector: sizes.Positive = sizes.derived(width)
