@@ -65,6 +65,19 @@ def test_another_size_is_one_line_that_says_what_the_number_counts(figure: str, 
     assert (done.code, done.out, done.err) == (1, f"DeepSeek-V3: {text}\n", "")
 
 
+def test_explanations_that_fit_equally_well_have_a_line_each(run: Runner) -> None:
+    """50,257 rows of 768 padded to 50 · 1024, to 99 · 512 and to 197 · 256."""
+    done = run("gpt2-small", "--expect", "125M")
+    paddings = [(n, multiple, (n * multiple - 50_257) * 768) for n, multiple in ((50, 1024), (99, 512), (197, 256))]
+    assert done.out.splitlines() == [
+        "GPT-2 small: total is 124,439,808, not 125M; 3 explanations fit equally well:",
+        *(
+            f"  total plus vocabulary padded to {n * multiple:,} {more:,} (next multiple of {multiple})"
+            for n, multiple, more in paddings
+        ),
+    ]
+
+
 def test_one_wrong_count_of_several_is_enough(run: Runner) -> None:
     assert run(*ask("671B", "active=36B")).code == 1
 

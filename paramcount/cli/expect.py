@@ -8,8 +8,8 @@ from typing import NamedTuple
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.counting.components import COMPONENTS
 from paramcount.errors import ParamcountError, make_printable, quote
-from paramcount.explaining.render_why import summarise
-from paramcount.explaining.why import explain_figures
+from paramcount.explaining.render_why import MAX_ITEMS, summarise
+from paramcount.explaining.why import explain_figures, render_terms
 from paramcount.output.numbers import describe_verdict, match_figure, parse_figure
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
@@ -30,6 +30,7 @@ class Expectation(NamedTuple):
     computed: int
     verdict: str  # exact, rounded, truncated or wrong
     why: str  # what else the expected number counts; "" if it matches
+    alternatives: tuple[str, ...] = ()  # the explanations, if several fit equally well
 
     @property
     def ok(self) -> bool:
@@ -37,9 +38,12 @@ class Expectation(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The verdict in words."""
+        """The verdict in words; alternatives have lines of their own."""
         if not self.ok:
-            return f"{self.what} is {self.computed:,}, not {self.expected}; {self.why}"
+            n = len(self.alternatives)
+            lines = [f"{n} explanations fit equally well:" if n else self.why, *self.alternatives[:MAX_ITEMS]]
+            lines += [f"… and {n - MAX_ITEMS} more"] if n > MAX_ITEMS else []
+            return f"{self.what} is {self.computed:,}, not {self.expected}; " + "\n  ".join(lines)
         verdict = describe_verdict(self.verdict)
         return f"{self.what} is {self.computed:,}" + (f": {self.expected}, {verdict}" if verdict != "exact" else "")
 
@@ -63,8 +67,12 @@ def check_expectation(model: Model, count: Count, text: str) -> Expectation:
     if computed is None:
         raise ParamcountError(f"{name} of {model.id} is unknown", where=WHERE, expected="total, active or a component")
     verdict, written = match_figure(computed, expected) or "wrong", make_printable(after.strip())
-    why = describe_other(model, after, written) if verdict == "wrong" else ""
-    return Expectation(name, written, computed, verdict, why)
+    if verdict != "wrong":
+        return Expectation(name, written, computed, verdict, "")
+    (why,) = explain_figures(model, (after,))
+    text = f"{written} is {summarise(why)}" if len(why.accounts) == 1 else summarise(why)
+    alternatives = [render_terms(account) for account in why.accounts] if len(why.accounts) > 1 else []
+    return Expectation(name, written, computed, verdict, text, tuple(alternatives))
 
 
 def find_count(name: str) -> str:
@@ -79,12 +87,6 @@ def find_count(name: str) -> str:
         raise error.replace(found=f"unknown count {quote(name)}", where=WHERE) from None
 
 
-def describe_other(model: Model, figure: str, written: str) -> str:
-    """What a number counts that is not the expected count, or how far it is from the total."""
-    (why,) = explain_figures(model, (figure,))
-    return f"{written} is {summarise(why)}" if len(why.accounts) == 1 else summarise(why)
-
-
 def build_expectation_table(model: Model, expectations: Iterable[Expectation]) -> Table:
     """A line per expectation; in other formats than text, a row."""
     expectations = list(expectations)
@@ -95,11 +97,12 @@ def build_expectation_table(model: Model, expectations: Iterable[Expectation]) -
         Column("verdict", "verdict", right=False),
         Column("why", "why", right=False),
     ]
+    rows = [expectation[: len(columns)] for expectation in expectations]
     lines = "".join(f"{model.name}: {expectation.text}\n" for expectation in expectations)
     data = {
         "schema_version": SCHEMA_VERSION,
         "id": model.id,
         "ok": all(expectation.ok for expectation in expectations),
-        "expectations": [expectation._asdict() for expectation in expectations],
+        "expectations": [dict(zip(Expectation._fields, row, strict=False)) for row in rows],
     }
-    return Table(columns, expectations, data, texts={"table": lambda width, colour, shortens: lines})
+    return Table(columns, rows, data, texts={"table": lambda width, colour, shortens: lines})

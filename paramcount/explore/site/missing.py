@@ -5,8 +5,8 @@ from __future__ import annotations
 from paramcount.explore.article.elements import Html, element
 from paramcount.explore.page import hash_script
 
-# Links begin at the folder of the site: the nearest one that has a file of the site. Until that is known, and if there is
-# no server to ask, it is whatever is before a folder of the site in the address.
+# Links begin at the folder of the site: the nearest one that has a file of the site. Until that is known, and if there
+# is no server to ask, it is whatever is before a folder of the site in the address.
 SCRIPT = """
 const paths = [...document.links].map((link) => link.getAttribute("href").slice(1));
 const use = (root) => [...document.links].forEach((link, i) => (link.href = root + paths[i]));
