@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from tests.refusing import Refuse, assert_one_line
+from tests.refusing import assert_one_line
 
 MAIN = "from paramcount.cli import main; main()"
 HOME = str(Path(pc.__file__).parents[1])
@@ -21,79 +21,6 @@ HOME = str(Path(pc.__file__).parents[1])
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["gpt2-small", "--csv", "--json"], "--csv and --json cannot be combined (expected one format)"),
-        (
-            ["gpt2-small", "--format", "html", "--markdown"],
-            "--format html and --markdown cannot be combined (expected one format)",
-        ),
-        (
-            ["gpt2-small", "--format", "nonsense"],
-            "--format: unknown value 'nonsense' (expected table, markdown, csv, json, latex or html)",
-        ),
-        (["gpt2-small", "--format"], "--format requires a value"),
-        (["gpt2-small", "--csv=yes"], "--csv takes no value"),
-        (
-            ["gpt2-small", "--format", "jsno"],
-            "--format: unknown value 'jsno' (expected table, markdown, csv, json, latex or html); did you mean json?",
-        ),
-        (["trace", "gpt2-small", "--tokens", "many"], "--tokens: 'many' is not a valid integer"),
-        (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
-        (
-            ["gpt2-small", "-o", "out.cvs"],
-            "-o: unknown extension '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm; with "
-            "--format, any extension); did you mean .csv?",
-        ),
-        (
-            ["gpt2-small", "-o", "out"],
-            "-o: missing extension (expected .txt, .md, .markdown, .csv, .json, .tex, .html or .htm; with --format, "
-            "any extension)",
-        ),
-        (["gpt2-small", "--jsno"], "unknown option --jsno; did you mean --json?"),
-        (["--jsno"], "unknown option --jsno; did you mean --json?"),
-        (["show", "gpt2-small", "-x"], "unknown option -x; run `paramcount show --help`"),
-        (["show"], "missing argument MODEL; run `paramcount show --help`"),
-        (["--"], "missing argument MODEL; run `paramcount show --help`"),
-        (["compare"], "missing argument MODEL; run `paramcount compare --help`"),
-        (["size", "--total", "3B"], "missing option --like; run `paramcount size --help`"),
-        (
-            ["verify", "gpt2-small", "gpt2-xl"],
-            "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two "
-            "models)",
-        ),
-        (["docs", "terms", "a", "b", "c"], "unexpected arguments 'a', 'b', 'c'; run `paramcount docs --help`"),
-        (["--versoin"], "unknown option --versoin; did you mean --version or --json?"),
-        (["--version=3"], "--version takes no value"),
-        (["gpt2-small", "-o"], "-o requires a value"),
-        (
-["list", "xyzzy", "--where", "tied"],
-            "no model matches 'xyzzy' (expected part of a name, such as qwen)",
-        ),
-    ],
-)  # fmt: skip
-def test_an_invalid_option_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse(*args) == message
-
-
-@pytest.mark.parametrize("option", ["--columns", "--sort"])
-@pytest.mark.parametrize(
-    ("name", "nearest"),
-    [("totl", "total"), ("-totl", "total"), ("n_haeds", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")],
-)
-def test_the_error_for_an_unknown_column_names_the_nearest(
-    option: str, name: str, nearest: str, refuse: Refuse
-) -> None:
-    message = refuse("compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
-    word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
-    assert message.startswith("unknown column '")
-    assert word.replace("\x1b", "x1b") in message
-    assert "or 45 others)" in message
-    assert message.partition("(expected ")[2].partition(")")[0].count(", ") == 4
-    assert f"did you mean {nearest}" in message if nearest else "did you mean" not in message
 
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

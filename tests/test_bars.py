@@ -17,7 +17,6 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.counting.components import COMPONENTS
-from paramcount.errors import ParamcountError
 from tests.refusing import Refuse, list_directory
 from tests.running import Runner
 
@@ -350,40 +349,6 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
 # ---- refusals
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--plot", "out.gif"], "--plot: unknown extension '.gif' (expected .svg, .png or .pdf)"),
-        (
-            ["--plot", "out.pgn"],
-            "--plot: unknown extension '.pgn' (expected .svg, .png or .pdf); did you mean .png?",
-        ),
-        (["--plot", "-"], "--plot: missing extension (expected .svg, .png or .pdf)"),
-        (["--plot", "nowhere/out.png"], "--plot nowhere/out.png cannot be written: No such file or directory"),
-        (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg cannot be written: No such file or directory"),
-        (["--scale", "log"], "--scale requires --plot"),
-        (
-            ["--plot", "out.svg", "--scale", "lgo"],
-            "--scale: unknown value 'lgo' (expected linear or log); did you mean log?",
-        ),
-        (
-            ["--plot", "out.svg", "--csv", "--json"],
-            "--csv and --json cannot be combined (expected one format)",
-        ),
-    ],
-)
-def test_an_invalid_plot_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse("compare", "gpt2-small", *args) == message
-
-
-def test_an_unknown_extension_is_an_error_before_any_model_is_read(refuse: Refuse) -> None:
-    assert refuse("compare", "no-such-model", "--plot", "out.gif").startswith("--plot: unknown extension '.gif'")
-
-
-def test_an_unknown_column_writes_no_plot(refuse: Refuse) -> None:
-    assert "did you mean total?" in refuse("compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg")
-
-
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert (
@@ -410,22 +375,3 @@ def test_a_full_disk_leaves_the_older_picture() -> None:
     )
     assert done.stderr.endswith("ParamcountError: --plot out.png cannot be written: File too large\n")
     assert list_directory() == before
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"format": "gif"}, r"^format = 'gif' \(expected svg, png or pdf\)$"),
-        ({"scale": "lgo"}, r"^scale = 'lgo' \(expected linear or log\); did you mean log\?$"),
-    ],
-)
-def test_an_unknown_format_or_scale_is_an_error(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParamcountError, match=message):
-        plot(["gpt2-small"], **wrong)
-
-
-def test_no_models_and_too_many_models_are_errors() -> None:
-    with pytest.raises(ParamcountError, match=r"^no models to plot \(expected at least one\)$"):
-        plot([])
-    with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(expected at most 1,000\)$"):
-        plot_rows([hostile_row("x")] * 1001)

@@ -279,66 +279,6 @@ def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
 # ---- invalid changes
 
 
-@pytest.mark.parametrize(
-    ("id", "changes", "message"),
-    [
-        ("gpt2-small", {"n_heads": 16},
-         "gpt2-small: n_heads × d_head = 16 × 64 = 1024 is not d_model = 768 (expected 768, for example n_heads=16 and "
-         "d_head=48)"),
-        ("gpt2-small", {"d_model": 1024},
-         "gpt2-small: n_heads × d_head = 12 × 64 = 768 is not d_model = 1024 (expected 1024, for example d_model=1024 "
-         "and "
-         "n_heads=16)"),
-        ("llama-3.1-8b", {"n_heads": 33},
-         "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (expected 1, 3, 11 or 33, or n_heads=32)"),
-        ("llama-3.1-8b", {"num_attention_heads": 33},
-         "llama-3.1-8b: n_kv_heads = 8 does not divide num_attention_heads = 33 (expected 1, 3, 11 or 33, or "
-         "num_attention_heads=32)"),
-        ("llama-3.1-8b", {"heads": 33},
-         "llama-3.1-8b: n_kv_heads = 8 does not divide heads = 33 (expected 1, 3, 11 or 33, or heads=32)"),
-        ({"model_type": "llama"}, {"n_kv_heads": 3},
-         "unnamed: n_kv_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …, or "
-         "n_kv_heads=2)"),
-        ("llama-3.1-8b", {"n_heads": 4},
-         "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (expected 1, 2 or 4, for example n_heads=4 and "
-         "n_kv_heads=4)"),
-        ("deepseek-v3", {"n_layers": 2},
-         "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (expected at most 2, for example n_layers=2 and "
-         "n_dense_layers=2)"),
-        ("gpt-oss-20b", {"n_layers": 30},
-         "gpt-oss-20b: layer_types has 24 entries for n_layers = 30 (expected one per layer, for example n_layers=30 "
-         "and "
-         "layer_types=[sliding_attention, full_attention, …])"),
-        ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]},
-         "gpt-oss-20b: layer_types.0 = 'full' (expected sliding_attention or full_attention)"),
-        ("llama-3.2-11b-vision", {"n_layers": 30},
-         "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (expected "
-         "ascending, "
-         "distinct layer indices below 30, for example n_layers=30 and cross_attention_layers=[3, 8, …])"),
-        ("llama-3.2-11b-vision", {"vision.d_model": 640},
-         "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, "
-         "for example vision.d_model=640 and vision.n_heads=8)"),
-        ("llama-3.1-8b", {"d_model": 0}, "llama-3.1-8b: d_model = 0 (expected a positive integer)"),
-        ("llama-3.1-8b", {"n_layers": 2**31 + 1},
-         "llama-3.1-8b: n_layers = 2147483649 (expected an integer of at most 2,147,483,648)"),
-        ("llama-3.1-8b", {"n_layers": 10**30},
-         "llama-3.1-8b: n_layers = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
-        ("llama-3.1-8b", {"n_layers": "40"}, "llama-3.1-8b: n_layers = '40' (expected an integer)"),
-        ("llama-3.1-8b", {"n_layers": True}, "llama-3.1-8b: n_layers = true (expected an integer)"),
-        ("llama-3.1-8b", {"n_layers": {}}, "llama-3.1-8b: n_layers = {} (expected an integer)"),
-        ("llama-3.1-8b", {"attention_bias": 1}, "llama-3.1-8b: attention_bias = 1 (expected true or false)"),
-        ("llama-3.2-11b-vision", {"vision": 3},
-         "llama-3.2-11b-vision: vision = 3 (expected its sizes one at a time, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": {}},
-         "llama-3.2-11b-vision: vision = {} (expected its sizes one at a time, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3},
-         "llama-3.2-11b-vision: vision is set to null, but also has sizes (expected one of the two)"),
-    ],
-)  # fmt: skip
-def test_an_invalid_change_is_an_error_with_a_valid_one(id: str, changes: dict[str, object], message: str) -> None:
-    assert load_error(id, **changes) == message
-
-
 @in_batches("id", pick_structures(LISTED), size=50)
 def test_a_list_with_one_entry_per_layer_must_change_with_the_number_of_layers(id: str) -> None:
     n: int = pc.load(id).sizes.n_layers  # type: ignore[attr-defined]

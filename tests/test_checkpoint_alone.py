@@ -588,12 +588,6 @@ def test_commands_for_models_say_which_command_takes_a_checkpoint(
     assert message.endswith("(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)")
 
 
-def test_an_index_and_a_saved_header_are_not_configs() -> None:
-    instead = "(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)"
-    assert model_error({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
-    assert model_error({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
-
-
 def test_a_folder_with_a_config_is_read_as_a_config(run: Runner) -> None:
     Path("m").mkdir()
     write_file(Path("m/model.safetensors"), reference_tensors("gpt2-small"))

@@ -22,7 +22,6 @@ from paramcount.views.diff import diff_models
 from paramcount.views.forward_settings import list_forward_settings
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
-from tests.refusing import Refuse
 from tests.running import Run, Runner
 from tests.structures import ZOO, pick_structures
 
@@ -32,8 +31,6 @@ PAIRS = [
     pytest.param(*pair, marks=() if i % 12 == 0 else (pytest.mark.exhaustive,))
     for i, pair in enumerate(NEIGHBOURS + FAR)
 ]
-LIST = "[sliding_attention]"
-
 LLAMAS = """\
 Llama 2 7B → Llama 3.1 8B   6,738,415,616 + 1,291,845,632 = 8,030,261,248
 vocab_size                      32,000 → 128,256
@@ -346,34 +343,6 @@ def test_hostile_names_are_escaped_in_markup(run: Runner, tmp_path: Path) -> Non
     path.write_text(source.replace("name: GPT-2 small", 'name: "<script>alert(1)</script>"'), encoding="utf-8")
     for format in ("markdown", "html"):
         assert "<script" not in run("diff", "gpt2-xl", str(path), "--format", format).out
-
-
-@pytest.mark.usefixtures("_in_an_empty_directory")
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "missing argument A; run `paramcount diff --help`"),
-        (["gpt2-small"], "diff compares two models, not 1 (expected two models, or one with --set SIZE=VALUE)"),
-        (
-            ["gpt2-small", "gpt2-xl", "gpt2-large"],
-            "diff compares two models, not 3 (expected two models, or one with --set SIZE=VALUE)",
-        ),
-        (["gpt2-small", "gpt-4"], "gpt-4 is a third-party estimate; its sizes are unpublished"),
-        (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),
-        (["gpt2-small", "llama"], "llama is a family of "),
-        (["gpt2-small", "gpt2-*"], "unknown model 'gpt2-*'"),
-        (["gpt2-small", "\x1b[2J"], r"unknown model '\x1b[2J'"),
-        (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small has no size 'n_kv_heads'"),
-        (
-            ["gpt-oss-20b", "--set", f"layer_types={LIST}"],
-            "gpt-oss-20b: layer_types has 1 entry for n_layers = 24 (expected one per layer, "
-            "for example layer_types=[sliding_attention] and n_layers=1)",
-        ),
-        (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: unknown extension '.cvs'"),
-    ],
-)
-def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse("diff", *args).startswith(message)
 
 
 @pytest.mark.parametrize(

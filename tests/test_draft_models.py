@@ -78,15 +78,6 @@ def test_the_longest_context_leaves_room_for_the_cache_of_the_draft() -> None:
     assert (longest.fits, beyond.fits) == (True, False)
 
 
-def test_mistakes_are_errors() -> None:
-    with pytest.raises(ParamcountError, match="draft_dtype requires a draft model"):
-        pc.memory(TARGET, draft_dtype="int4")
-    with pytest.raises(ParamcountError, match="speculative_method cannot be combined with a draft model"):
-        pc.memory("deepseek-v3", draft=DRAFT, engine="vllm", engine_options={"speculative_method": "mtp"})
-    with pytest.raises(ParamcountError, match=r"unknown model 'qwen3-0\.7b'"):
-        pc.memory(TARGET, draft="qwen3-0.7b")
-
-
 def test_the_command_names_the_draft(run: Runner) -> None:
     code, out, _ = run("memory", TARGET, "--draft", DRAFT, "--gpu", "h100", "--engine", "vllm")
     assert code == 0

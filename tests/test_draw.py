@@ -720,57 +720,10 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["gpt2-small", "-o", "x.gif"], "-o: unknown extension '.gif' (expected .svg, .html, .htm, .png or .pdf)"),
-        (
-            ["gpt2-small", "-o", "x.sgv"],
-            "-o: unknown extension '.sgv' (expected .svg, .html, .htm, .png or .pdf); did you mean .svg?",
-        ),
-        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .html, .htm, .png or .pdf)"),
-        (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg cannot be written: No such file or directory"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "--layer -1 (expected a non-negative integer)"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "first"], "--layer: 'first' is not a valid integer"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "--tokens 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "--tokens -5 (expected an integer from 1 to 1,000,000,000)"),
-        (
-            ["gpt2-small", "-o", "x.svg", "--tokens", "1025"],
-            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
-        ),
-        (
-            ["gpt2-smal", "-o", "x.svg"],
-            "unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); did "
-            "you mean gpt2-small, gpt-3-small or gpt2-xl?",
-        ),
-        (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "unexpected argument 'gpt2-xl'; run `paramcount draw --help`"),
-        (
-            ["gpt2-small", "-o", "x.svg", "--set", "n_heads=0"],
-            "gpt2-small: n_heads = 0 (expected a positive integer)",
-        ),
-    ],
-)  # fmt: skip
-def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse("draw", *args) == message
-
-
-def test_an_estimate_cannot_be_drawn(refuse: Refuse) -> None:
-    assert refuse("draw", "gpt-4", "-o", "x.svg").startswith(
-        "gpt-4 is a third-party estimate; its sizes are unpublished"
-    )
-
-
 def test_a_png_without_the_extra_names_what_to_install(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     message = refuse("draw", "gpt2-small", "-o", "x.png")
     assert message == "a PNG needs the [plot] extra: pip install 'paramcount[plot]'"
-
-
-@pytest.mark.parametrize("layer", [True, 1.0, "1", -1, 10**40])
-def test_an_invalid_layer_is_an_error(layer: Any) -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^(layer = |gpt2-small: layer 1[0,]+ does not exist)"):
-        draw("gpt2-small", layer=layer)
 
 
 def test_a_model_with_too_many_kinds_of_layers_is_an_error() -> None:

@@ -35,18 +35,6 @@ def test_layers_with_an_adapter(n_layers: int, n_adapters: int, expected: tuple[
     assert sizes.adapters == expected
 
 
-@pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
-def test_the_proteins_encoder_is_no_decoder(key: str) -> None:
-    with pytest.raises(pc.ParamcountError, match=f"protein_encoder_config.{key} = true is not supported"):
-        pc.count(change(f"protein_encoder_config.{key}", True))
-
-
-@pytest.mark.parametrize("key", ["mask_token_id", "pad_token_id"])
-def test_the_protein_has_ids_for_mask_and_padding(key: str) -> None:
-    with pytest.raises(pc.ParamcountError, match=f"protein_encoder_config.{key} = null"):
-        pc.count(change(f"protein_encoder_config.{key}", None))
-
-
 def test_tokens_of_proteins_are_an_embedding_of_their_own() -> None:
     count = pc.count(CONFIG)
     assert (count.components["embedding"], count.components["other_embedding"]) == (96 * 32, 20 * 24)

@@ -434,26 +434,6 @@ def test_an_entry_runs_with_the_settings_that_it_states() -> None:
     assert np.array_equal(pc.run(entry, make_arrays(LLAMA), TOKENS).logits, expected)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"rms_norm_epsilon": 1e-5}, "settings: unknown key 'rms_norm_epsilon' (expected rms_norm_eps, is_causal, "),
-        ({"vocab_size": 9}, "settings: unknown key 'vocab_size' (expected "),
-        (
-            {"rope_scaling": {"rope_type": "linear", "factor": 2.0, "factors": 2.0}},
-            "settings.rope_scaling: unknown key 'factors' (expected factor, ",
-        ),
-    ],
-)
-def test_an_unknown_setting_of_an_entry_is_an_error_with_the_nearest_key(
-    settings: dict[str, Any], message: str
-) -> None:
-    entry = {"architecture": "llama", "config": pc.load(LLAMA).sizes.to_dict(), "settings": settings}
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.load(entry)
-    assert message in str(caught.value)
-
-
 # ---- encoders
 
 T5 = {"model_type": "t5", "vocab_size": 23, "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 2, "num_heads": 2}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.refusing import Refuse
 from tests.running import Runner
 
 RIGHT = [  # (options, the lines)
@@ -36,16 +35,6 @@ WRONG = [
         "total is 671,026,404,352, not 684,531,386,000; 684,531,386,000 is total plus buffers 14,848 plus MTP layer "
         "13,463,426,304 (own tensors, buffers, duplicate embedding and LM head) plus FP8 scales 41,540,496, exact",
     ),
-]
-REFUSED = [
-    ("totl=671B", "--expect: unknown count 'totl' (expected total, "),
-    (
-        "total=x",
-        "--expect: 'x' is not a parameter count (expected a number such as 7B, 7.61B or ~1.04T, or an integer)",
-    ),
-    ("total=", "--expect: '' is not a parameter count (expected "),
-    ("", "--expect: '' is not a parameter count (expected "),
-    ("total=0.5", "--expect: '0.5' is not a whole number of parameters (expected "),
 ]
 
 
@@ -82,11 +71,6 @@ def test_one_wrong_count_of_several_is_enough(run: Runner) -> None:
     assert run(*ask("671B", "active=36B")).code == 1
 
 
-@pytest.mark.parametrize(("figure", "message"), REFUSED)
-def test_what_is_no_count_and_no_number_is_refused(figure: str, message: str, refuse: Refuse) -> None:
-    assert refuse(*ask(figure)).startswith(message)
-
-
 def test_a_config_is_checked_with_its_changes_and_its_warnings(run: Runner, tmp_path: Path) -> None:
     """124,439,808 + a layer of 12 · 768² + 13 · 768 = 7,087,872."""
     config = tmp_path / "config.json"
@@ -96,8 +80,3 @@ def test_a_config_is_checked_with_its_changes_and_its_warnings(run: Runner, tmp_
     assert run(str(config), "--strict", "--expect", "124M").code == 2
     figures = json.loads(run(str(config), "--expect", "1B", "--json").out)
     assert (figures["ok"], figures["expectations"][0]["computed"]) == (False, 124_439_808)
-
-
-@pytest.mark.parametrize("others", [["--keys"], ["--by", "layer"]])
-def test_expecting_a_size_shows_nothing_else(others: list[str], refuse: Refuse) -> None:
-    assert refuse(*ask("671B"), *others) == f"--expect cannot be combined with {others[0]}"

@@ -39,7 +39,6 @@ from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model, load_all
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.batches import in_batches
-from tests.refusing import Refuse
 from tests.structures import ZOO, pick_structures
 
 SMALLEST = {parameter.id for parameter in pick_structures() if not parameter.marks}
@@ -436,12 +435,6 @@ def test_the_command_writes_a_page_and_opens_it_if_asked(
     assert len(opened) == 2
 
 
-def test_wrong_arguments_are_errors(refuse: Refuse) -> None:
-    assert "unknown extension '.txt'" in refuse("explore", "gpt2-small", "-o", "a.txt")
-    assert refuse("explore", "--set", "n_layers=2", "-o", "a.html") == "--set needs a MODEL"
-    assert "unknown model 'no-such'" in refuse("explore", "no-such")
-
-
 @pytest.mark.parametrize(
     ("id", "decodes"),
     [("bert-base-uncased", False), ("diffusiongemma-26b-a4b", False), ("gpt2-small", True), ("t5-small", True)],
@@ -472,8 +465,3 @@ def test_an_address_names_one_stack_of_layers_though_labels_repeat() -> None:
         if len({(part, label) for part, label, _ in stacks}) < len({(part, key) for part, _, key in stacks}):
             repeating.add(model.architecture)
     assert repeating >= {"flaubert", "hrm_text", "zamba2"}
-
-
-def test_a_page_without_models_is_an_error() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^no models to explore \(expected at least one\)$"):
-        pc.explore_page([])

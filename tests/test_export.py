@@ -161,26 +161,6 @@ def test_the_sqlite_file_describes_itself(few: None, tmp_path: Path) -> None:
             assert [column for name, column in described if name == table.name] == columns[: len(table.fields)]
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["zoo.xls"], "FILE: unknown extension '.xls' (expected .sqlite, .db, .parquet, .csv, .json, .jsonl or .xlsx); "
-                      "did you mean .xlsx?"),
-        (["zoo"], "FILE: missing extension (expected .sqlite, .db, .parquet, .csv, .json, .jsonl or .xlsx)"),
-        (["x.csv", "--table", "part"], "unknown table 'part' (expected models, sizes, settings, components, parts, "
-                                       "tensors, published, explanations, sources or memory); did you mean parts?"),
-        (["x.sqlite", "--table", "parts"], "--table does not apply to SQLite, whose file has all tables "
-                                           "(expected another extension)"),
-        (["no/x.jsonl", "--table", "parts"], "FILE no/x.jsonl cannot be written: No such file or directory"),
-    ],
-)  # fmt: skip
-def test_an_invalid_export_is_an_error(
-    few: None, args: list[str], message: str, refuse: Refuse, tmp_path: Path
-) -> None:
-    assert refuse("export", *args) == message
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(("name", "library"), [("zoo.parquet", "pyarrow"), ("zoo.xlsx", "openpyxl")])
 def test_a_missing_extra_is_named(
     few: None, name: str, library: str, refuse: Refuse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -382,30 +382,6 @@ def test_bounds_and_training_are_printed_with_their_assumptions(run: Runner) -> 
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (
-            ["gpt2-small", "--gpu", "H100", "--train-tokens", "1B", "--mfu", "40"],
-            "--mfu 40.0 (expected above 0 and at most 1, such as 0.4)",
-        ),
-        (["gpt2-small", "--mfu", "0.4"], "--mfu requires --gpu and --train-tokens"),
-        (["gpt2-small", "--batch", "2"], "--batch requires --gpu"),
-        (
-            ["gpt2-small", "--train-tokens", "15X"],
-            "--train-tokens = '15X' (expected tokens, such as 15T, 300B or 1000000)",
-        ),
-        (["gpt2-small", "--gpu", "H100", "--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["gpt2-small", "--context", "1.5"], "--context = '1.5' (expected tokens, such as 8192, 8k or 1M)"),
-        (["gpt2-small", "--source", "3"], "--source 3, but gpt2-small has no text encoder"),
-        (["gpt2-small", "--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),
-    ],
-)
-def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
-    found = run("flops", *line)
-    assert (found.code, found.out, found.err) == (2, "", f"error: {error}\n")
-
-
 def test_a_model_that_decodes_no_tokens_has_the_flops_of_a_pass_alone(run: Runner) -> None:
     # BERT base, 512 tokens: in 12 layers the products of 4 matrices of 768 × 768 and 2 of 768 × 3,072, and QKᵀ and · V;
     # the transform of 768 × 768 and the LM head of 30,522
@@ -420,14 +396,3 @@ def test_a_model_that_decodes_no_tokens_has_the_flops_of_a_pass_alone(run: Runne
     assert "219 MFLOPs per token, 112 GFLOPs per pass (8% too low)" in shown  # 2N: 2 · 109,514,298, times 512
     assert "decod" not in shown
     assert "prompt" not in shown
-
-
-@pytest.mark.parametrize("option", ["batch", "kv_dtype"])
-def test_options_of_decoding_need_a_model_that_decodes(option: str) -> None:
-    with pytest.raises(pc.ParamcountError, match=f"^{option} requires a model that decodes tokens; bert-base-uncased"):
-        pc.flops(
-            "bert-base-uncased",
-            gpu="H100",
-            batch=2 if option == "batch" else None,
-            kv_dtype="fp8" if option == "kv_dtype" else None,
-        )

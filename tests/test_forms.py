@@ -26,9 +26,7 @@ BY_NAME = {row["name"]: row for row in FILES}
 LLAMA = BY_NAME["Llama 3 8B"]["content"]
 BERT = BY_NAME["BERT"]["content"]
 MAMBA = BY_NAME["Mamba 2.8B"]["content"]
-MISTRAL = BY_NAME["Mistral"]["content"]
 GPT2_SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
-DEEPSEEK = BY_NAME["DeepSeek config_671B"]["content"]
 
 
 @pytest.fixture(autouse=True)
@@ -191,50 +189,6 @@ def test_add_writes_an_entry_with_the_sizes(run: Runner) -> None:
 
 
 # ---- errors
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (change(LLAMA, vocab_size=-1),
-         "vocab_size = -1 leaves it to the tokenizer (expected the number of tokens in tokenizer.model of the release "
-         "(32000 for Llama 1 and 2); write it here)"),
-        (change(LLAMA, vocab_size=...),
-         "vocab_size is missing (expected the number of tokens in tokenizer.model of the release (32000 for Llama 1 "
-         "and 2); write it here)"),
-        (change(LLAMA, n_layers="32"), "n_layers = '32' (expected a positive integer)"),
-        (change(LLAMA, n_kv_heads=7), "n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
-        (change(LLAMA, multiple_of=0), "multiple_of = 0 (expected a positive integer)"),
-        (change(LLAMA, ffn_dim_multiplier="x"), "ffn_dim_multiplier = 'x' (expected a positive number)"),
-        (change(LLAMA, vision_num_cross_attention_layers=8),
-         "is params.json of a Llama 3.2 vision model, which does not state the sizes of its image encoder (expected "
-         "the config.json of the Hugging Face version)"),
-        (change(MISTRAL, n_kv_heads=...), "n_kv_heads is missing (expected a number; the form has no default)"),
-        (change(MISTRAL, moe=8), "moe = 8 (expected a JSON object)"),
-        (change(MISTRAL, q_lora_rank=8), "q_lora_rank is set without moe (expected experts with MLA, or neither)"),
-        (change(MISTRAL, multimodal={"whisper_model_args": {}}),
-         "is params.json of a Voxtral model, which is not supported in this form (expected the config.json of the "
-         "Hugging Face version)"),
-        (change(DEEPSEEK, score_func="tanh"),
-         "score_func = 'tanh' (expected softmax or sigmoid)"),
-        (change(MAMBA, attn_layer_idx=[3]),
-         "attn_layer_idx = [3]: a hybrid with attention layers is not supported in this form (expected the "
-         "config.json of a converted model, such as Bamba)"),
-        (change(MAMBA, ssm_cfg={"layer": "Mamba3"}),
-         "ssm_cfg.layer = 'Mamba3' (expected Mamba1 or Mamba2); did you mean Mamba2 or Mamba1?"),
-        (change(MAMBA, ssm_cfg={"d_ssm": 64}),
-         "ssm_cfg.d_ssm = 64 is not supported (expected an option of Mamba1 that sets sizes)"),
-        (change(BERT, type_vocab_size=1),
-         "model_type is missing, and the keys fit several types (expected one of the candidates: bert or roberta)"),
-        (change(BERT, embedding_size=128),
-         "model_type is missing, and the keys fit several types (expected one of the candidates: electra, albert, "
-         "convbert or mobilebert)"),
-    ],
-)  # fmt: skip
-def test_what_a_form_does_not_hold_is_an_error_with_the_keys_of_the_file(
-    document: dict[str, Any], message: str
-) -> None:
-    assert model_error(document) == message
 
 
 def test_the_location_stands_before_the_keys_of_the_file() -> None:

@@ -491,17 +491,3 @@ def test_patches_that_are_no_square_are_not_merged() -> None:
 def test_each_frequency_may_rotate_with_the_column_and_then_with_the_row() -> None:
     angles = Axes((1, 1), "in turns").find_angles(np.array([[2, 3]]), Rope(100.0), 8, 1)
     assert angles.ravel().tolist() == pytest.approx([3, 2, 0.3, 0.2])
-
-
-@pytest.mark.parametrize("n_views", [0, 3, 9])
-def test_a_number_of_views_that_the_target_layers_do_not_allow_is_an_error(n_views: int) -> None:
-    # 8 target layers: one per view, and one for each of at most 4 corners of a square of patches
-    with pytest.raises(pc.ParamcountError, match=rf"n_views = {n_views} \(expected a number from 4 to 8, because"):
-        pc.count("granite-4.0-3b-vision", set={"n_views": n_views})
-
-
-def test_there_are_as_many_spatial_target_layers_as_projectors_at_most() -> None:
-    # Granite4VisionModel builds 4 spatial_projectors and indexes them with the place in spatial_target_layers
-    document = {"model_type": "granite4_vision", "downsample_rate": "4/8", "deepstack_layer_map": [[-19, 9]]}
-    with pytest.raises(pc.ParamcountError, match=r"spatial_target_layers = .* \(expected at most 4 layers\)"):
-        pc.count({**document, "spatial_target_layers": [0, 1, 2, 3, 4]})

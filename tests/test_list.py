@@ -14,7 +14,6 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.database.filters import parse_filter
 from paramcount.database.listing import select_rows
-from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO
 
@@ -99,42 +98,6 @@ def test_numbers_of_a_filter_are_exact() -> None:
     assert parse_filter("total = 0.1 + 0.2 + 0.7", []).matches({"total": 1})
 
 
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        ("", "--where is empty (expected a column, a number, a date or a string in quotes)"),
-        ("total <", "--where ends too early (expected a column, a number, a date or a string in quotes)"),
-        ("total", "--where: 'total' is a number (expected a comparison such as total > 1)"),
-        ("not released", "--where: 'released' is a date (expected a comparison such as released >= 2025-01-31)"),
-        ("hf", "--where: 'hf' is a string (expected a comparison such as hf = 'x')"),
-        ("released is", "--where ends too early (expected is null or is not null)"),
-        ("released < null", "--where: unexpected 'null' (expected a column, a number, a date or a string in quotes)"),
-        ("(tied", "--where ends too early (expected a closing parenthesis)"),
-        ("tied)", "--where: unexpected ')' (expected and, or, or a comparison)"),
-        ("family = qwen", "--where: unknown column 'qwen' (expected a column, or 'qwen' in quotes for a string)"),
-        ("released > 2025-02-30", "--where: invalid date '2025-02-30' (expected a date such as 2025-01-31)"),
-        ("tied > no", "--where: 'tied' is true or false (expected = or !=)"),
-        ("tied * 2 = 1", "--where: 'tied' is a flag (expected a number for *)"),
-        (
-            "released > 2025",
-            "--where cannot compare the date 'released' with the number '2025' "
-            "(expected a date such as 2025-01-31)",
-        ),
-        (
-            "total < 'x'",
-            "--where cannot compare the number 'total' with the string 'x' "
-            "(expected two values of one type, with strings in quotes)",
-        ),
-        (
-            "total < 3XB",
-            "--where: invalid number '3XB' (expected a number such as 9000000000, 9e9, 9B, 24GB or 128Ki)",
-        ),
-    ],
-)  # fmt: skip
-def test_an_invalid_filter_is_an_error(where: str, message: str, refuse: Refuse) -> None:
-    assert refuse("list", "--where", where, "-o", "out.csv") == message
-
-
 @pytest.mark.parametrize("where", ["total <", "released > 2025", "tied)", "hf"])
 def test_models_are_loaded_for_an_unknown_column_alone(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoo, "load_all", lambda: pytest.fail("all models are loaded"))
@@ -148,12 +111,6 @@ def test_null_is_an_unknown_value(condition: str) -> None:
     assert matches({"released": None})
     assert not matches({"released": "2025-01-31"})
     assert parse_filter("released != null and total is not null", []).matches({"released": "2025-01-31", "total": 0})
-
-
-@pytest.mark.parametrize("columns", ["", ",", " , "])
-def test_columns_without_a_name_are_an_error(columns: str, refuse: Refuse) -> None:
-    message = refuse("list", "--columns", columns, "-o", "out.csv")
-    assert message == f"--columns {columns!r} (expected names such as total,active)"
 
 
 def test_every_word_must_match_a_name_the_family_the_publisher_or_an_alias(run: Runner) -> None:

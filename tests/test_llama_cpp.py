@@ -11,7 +11,6 @@ from paramcount.costs.engines.llama_cpp.ggml_graph import Graph, Node
 from paramcount.costs.engines.llama_cpp.ggml_memory import reserve
 from paramcount.costs.engines.llama_cpp.placement import place_layers
 from paramcount.costs.fit import Fit
-from paramcount.errors import ParamcountError
 from tests.running import Runner
 
 PADDING = 2**20  # more than what GPUs add to rows that are no multiple of 512 values
@@ -147,8 +146,3 @@ def test_what_several_gpus_share_is_copied_to_each() -> None:
     first = Node("mul_mat", 1024, [graph.weight(0, 0), given])
     graph.expand(Node("mul_mat", 1024, [graph.weight(0, 1), first]))
     assert reserve(graph) == [4096 + 1024, 2048, 4096]
-
-
-def test_more_gpus_than_llama_cpp_takes_are_refused() -> None:
-    with pytest.raises(ParamcountError, match="at most 16 GPUs"):
-        measure("llama-3.1-8b", gpu="17xRTX 3090")

@@ -108,34 +108,6 @@ def test_a_quantised_config_is_measured_as_it_is_stored() -> None:
     assert pc.memory("gpt-oss-20b").weights_bytes == 13_761_264_768  # metadata.total_size of its index
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (["--dtype", "int5"], "--dtype 'int5' (expected a dtype such as bf16"),
-        (["--dtype", "fp8", "--dtype", "bf16"], "--dtype: fp8 and bf16 (expected one dtype, or NAME=DTYPE)"),
-        (["--dtype", "experts=fp8"], "llama-3.1-8b has no component experts (expected a component,"),
-        (["--context", "12q"], "--context = '12q' (expected tokens, such as 8192, 8k or 1M)"),
-        (["--context", "0"], "--context 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--kv-dtype", "q8_1"], "--kv-dtype 'q8_1' (expected bf16, fp8, int8, q8_0 or q4_0)"),
-        (["--engine", "vlm"], "--engine 'vlm' (expected vllm"),
-        (["--engine", "vllm", "--engine-option", "blok_size=3"], "option of vllm = 'blok_size' (expected block_size"),
-        (["--engine", "vllm", "--engine-option", "block_size=0"], "block_size = 0 (expected an integer from 1 to"),
-        (["--engine", "vllm", "--engine-option", "block_size"], "--engine-option: 'block_size' (expected NAME=VALUE)"),
-        (["--engine-option", "block_size=16"], "engine_options: minimal has no option 'block_size'"),
-        (["--state-dtype", "q9"], "--state-dtype 'q9' (expected bf16, fp8"),
-        (["--memory", "24GB", "--utilization", "1.5"], "--utilization 1.5 (expected above 0, at most 1)"),
-        (["--utilization", "0.5"], "--utilization requires --gpu or --memory"),
-    ],
-)
-def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
-    found = run("memory", "llama-3.1-8b", *line)
-    assert found.code == 2
-    assert found.out == ""
-    assert found.err.startswith(f"error: {error}")
-    assert found.err.count("\n") == 1
-
-
 def test_comparisons_have_columns_of_resources(run: Runner) -> None:
     found = run("compare", "gpt2-small", "llama-3.1-8b", "--columns", "f16,kv_per_token,flops_per_token", "--csv")
     flops = [pc.flops(model).flops_per_token for model in ("gpt2-small", "llama-3.1-8b")]
@@ -374,23 +346,6 @@ def test_an_available_cache_is_what_the_log_says(run: Runner) -> None:
     short = run(*line[:2], "--available-kv", "1GB", "--context", "8k")
     assert short.code == 1
     assert "one sequence of 8,192 tokens needs 1.07 GB" in " ".join(short.out.split())
-
-
-@pytest.mark.parametrize(
-    ("option", "text"),
-    [
-        ("gpu_memory_utilization=2", "gpu_memory_utilization = 2 (expected above 0, at most 1)"),
-        ("decode_context_parallel_size=3", "= 3 does not divide the 2 tensor-parallel GPUs (expected 1 or 2)"),
-        ("version=0.11", "did you mean v0.11"),
-        ("moe_backend=marlinx", "did you mean marlin?"),
-        ("max_num_seqs=-1", "expected an integer from 0 to 1,000,000,000"),
-    ],
-)
-def test_wrong_flags_of_vllm_are_errors(run: Runner, option: str, text: str) -> None:
-    for target in (["--gpu", "2xh100"], ["--available-kv", "1GiB", "--tp", "2"]):
-        found = run("memory", "gpt-oss-20b", "--engine", "vllm", *target, "--engine-option", option)
-        assert found.code == 2
-        assert text in found.err
 
 
 @pytest.mark.parametrize("text", ["12.5", "0GB", "-1GB", "many", ""])

@@ -295,25 +295,6 @@ def test_a_named_pipe_is_written_directly(capsys: pytest.CaptureFixture[str]) ->
 # ---- the extension and the format
 
 
-@pytest.mark.parametrize(
-    ("path", "options", "expected"),
-    [
-        ("a.json", ["--csv"], ".csv or .txt"), ("a.CSV", ["--json"], ".json or .txt"),
-        ("a.md", ["--latex"], ".tex or .txt"),
-        ("a.tex", ["--format", "markdown"], ".md, .markdown or .txt"),
-    ],
-)  # fmt: skip
-def test_an_extension_that_contradicts_the_format_is_an_error(
-    path: str, options: list[str], expected: str, refuse: Refuse
-) -> None:
-    chosen = options[-1].removeprefix("--")
-    for option in ("-o", "--output"):
-        assert (
-            refuse("gpt2-small", option, path, *options)
-            == f"-o: {path} has the wrong extension for {chosen} output (expected {expected})"
-        )
-
-
 @pytest.mark.parametrize("path", ["a.txt", "a.dat", "a", "a.csv"])
 def test_plain_text_and_unknown_extensions_accept_any_format(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     expected = output_text("gpt2-small", "--csv", capsys=capsys)

@@ -20,7 +20,6 @@ from paramcount.drawing.shapes import text_width
 from paramcount.drawing.treemap import Area, divide_area, squarify
 from tests.batches import in_batches
 from tests.drawings import SVG, parse_svg
-from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import pick_structures
 from tests.test_package import command_code, list_loaded_packages
@@ -220,18 +219,6 @@ def test_a_treemap_is_squarified() -> None:
     assert [(round(a.width, 2), round(a.height, 2)) for a in areas] == [
         (3, 2), (3, 2), (1.71, 2.33), (1.29, 2.33), (1.2, 1.67), (1.2, 1.67), (0.6, 1.67),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["gpt2-small", "-o", "x.gif"], "-o: unknown extension '.gif' (expected .svg, .png or .pdf)"),
-        (["gpt2-small", "-o", "x"], "-o: missing extension (expected .svg, .png or .pdf)"),
-        (["gpt2-small", "gpt2-xl"], "unexpected argument 'gpt2-xl'; run `paramcount map --help`"),
-    ],
-)
-def test_bad_input_is_an_error_of_one_line(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse("map", *args) == message
 
 
 def test_an_svg_needs_no_heavy_imports() -> None:

@@ -10,7 +10,6 @@ import pytest
 import paramcount as pc
 from paramcount.flow import AxialLookup, hide, put_itself_last, scores, softmax, weighted_sum
 from paramcount.flow.masks import Causal
-from tests.refusing import error_of
 from tests.steps import Leaf, run_steps
 from tests.test_images import compute
 
@@ -62,24 +61,6 @@ def test_positions_are_rows_and_columns_of_a_grid() -> None:
     columns = compute(AxialLookup("columns", 3), np.zeros(5), weights=([[[1.0], [2.0], [3.0]]],))
     assert rows.ravel().tolist() == [7, 7, 7, 8, 8]
     assert columns.ravel().tolist() == [1, 2, 3, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"is_decoder": True}, "is_decoder = true, but the class is ReformerForMaskedLM (expected false)"),
-        ({**DECODER, "is_decoder": False}, "is_decoder = false, but the class is ReformerModelWithLMHead"),
-        ({**DECODER, "lsh_num_chunks_after": 1}, "lsh_num_chunks_after = 1 in a decoder (expected 0)"),
-        ({"attn_layers": ["local", "full"]}, "attn_layers.1 = 'full'"),
-        ({"attn_layers": []}, "attn_layers is empty"),
-        ({"num_hidden_layers": 3}, "num_hidden_layers = 3 (expected 1 to 2, as attn_layers)"),
-        ({"axial_pos_embds_dim": [8, 8]}, "axial_pos_embds_dim = [8, 8] does not sum to hidden_size = 32"),
-        ({"axial_pos_shape": [24]}, "axial_pos_shape has 1 values (expected 2)"),
-        ({"lsh_attn_chunk_length": None}, "lsh_attn_chunk_length = null (expected a positive integer)"),
-    ],
-)
-def test_what_the_reference_cannot_build_is_an_error_at_its_key(change: dict[str, Any], message: str) -> None:
-    assert error_of(pc.count, {**SMALL, **change}).removeprefix("config.json: ").startswith(message)
 
 
 def test_layers_of_one_kind_may_be_more_than_are_named() -> None:

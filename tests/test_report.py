@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import paramcount as pc
 import paramcount.zoo as zoo
 from tests.refusing import Refuse
 from tests.running import Runner
@@ -398,35 +397,6 @@ def test_the_page_is_written_to_a_file_or_to_stdout(
     assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
     html = Path("out.HTML").read_text(encoding="utf-8")
     assert run("report", "gpt2-small", "-o", "-").out == html == report(["gpt2-small"])
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["gpt2-small", "-o", "out.pdf"], "-o: unknown extension '.pdf' (expected .html or .htm)"),
-        (["gpt2-small", "-o", "out"], "-o: missing extension (expected .html or .htm)"),
-        (
-            ["gpt2-small", "-o", "out.hmtl"],
-            "-o: unknown extension '.hmtl' (expected .html or .htm); did you mean .html or .htm?",
-        ),
-        (["no-such", "-o", "out.pdf"], "-o: unknown extension '.pdf' (expected .html or .htm)"),
-        (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html cannot be written: No such file or directory"),
-        (
-            ["gpt-4", "-o", "out.html"],
-            "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`",
-        ),
-        ([], "missing argument MODEL; run `paramcount report --help`"),
-    ],
-)
-def test_an_invalid_request_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse("report", *args) == message
-
-
-def test_too_many_models_and_no_models_are_errors() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(expected at most 200\)$"):
-        render_page([zoo.load_entry("gpt2-small")] * 201)
-    with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(expected at least one\)$"):
-        report([])
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:

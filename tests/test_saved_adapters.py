@@ -117,8 +117,3 @@ def test_an_adapter_of_another_kind_is_named_and_its_base_still_counted(
 def test_ia3_that_scales_the_inputs_of_other_layers_is_refused() -> None:
     with pytest.raises(pc.ParamcountError, match=r"feedforward_modules = .* is not supported"):
         pc.lora(INPUTS_SCALED["config"])
-
-
-def test_base_is_for_adapters_only() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"base is only for an adapter_config\.json"):
-        pc.count("gpt2-small", base="qwen3-8b")

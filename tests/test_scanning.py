@@ -279,10 +279,6 @@ def test_a_breakdown_sums_to_the_total(run: Runner, id: str, by: str) -> None:
         assert run(id, "--by", by).code == 0, width
 
 
-def test_two_breakdowns_at_once_are_an_error(refuse: Refuse) -> None:
-    assert refuse("gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
-
-
 # ---- architectures
 
 
@@ -383,8 +379,3 @@ def test_a_process_that_dies_is_an_error_of_one_line(tmp_path: Path) -> None:
 
 def kill_process(path: Path) -> zoo.Model:
     os._exit(1)
-
-
-@pytest.mark.parametrize("jobs", ["0", "-1", "513"])
-def test_the_number_of_processes_has_limits(refuse: Refuse, jobs: str) -> None:
-    assert refuse("scan", ".", "--jobs", jobs) == f"--jobs {jobs} (expected 1 to 512)"

@@ -110,13 +110,3 @@ def test_a_report_opens_in_the_browser(run: Runner, monkeypatch: pytest.MonkeyPa
     assert opened == [Path("gpt2-small.html").absolute().as_uri()]
     assert run("report", "gpt2-small", "-o", "page.html").code == 0
     assert len(opened) == 1
-
-
-def test_a_report_on_stdout_cannot_be_opened(refuse: Refuse) -> None:
-    message = refuse("report", "gpt2-small", "--open", "-o", "-")
-    assert message == "--open requires a file (expected -o FILE.html)"
-
-
-def test_a_missing_directory_is_an_error(refuse: Refuse) -> None:
-    message = refuse("draw", "gpt2-small", "-o", "nowhere/")
-    assert message == "-o nowhere/gpt2-small.svg cannot be written: No such file or directory"

@@ -128,30 +128,6 @@ def test_the_best_configuration_is_saved_as_a_valid_entry(run: Runner, tmp_path:
     assert run("validate", str(path)).code == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "no budget (expected total, active or memory)"),
-        (["--total", "0"], "--total 0 (expected a positive integer)"),
-        (["--total", "3 apples"], "--total = '3 apples' (expected parameters, such as 3B, 124M or 124439808)"),
-        (["--total", "1B", "--within", "1"], "--within 1.0 (expected a share from 0 to below 1)"),
-        (["--total", "1B", "--dtype", "bf16"], "--dtype requires --memory"),
-        (["--total", "1B", "--limit", "0"], "--limit 0 (expected a positive integer)"),
-        (["--total", "1B", "--multiple-of", "0"], "--multiple-of 0 (expected a positive integer)"),
-        (["--total", "1B", "--save", "x.json"], "--save: x.json is not a YAML file (expected FILE.yaml)"),
-        (["--total", "1B", "--vary", "d_modl"], "gpt2-small has no size 'd_modl'"),
-        (["--total", "1B", "--vary", "tie_word_embeddings"], "gpt2-small: tie_word_embeddings is not an integer"),
-        (["--memory", "1GB"], "no configuration like gpt2-small fits 1,000,000,000 bytes (expected more memory"),
-        (["--total", "1B", "--memory", "2GB"], "no configuration like gpt2-small within 5% of the budget fits"),
-        (["--total", "124439807", "--vary", "n_layers", "--within", "0"], "no configuration like gpt2-small is within"),
-    ],
-)  # fmt: skip
-def test_an_impossible_or_invalid_budget_is_an_error_of_one_line(
-    refuse: Refuse, arguments: list[str], message: str
-) -> None:
-    assert refuse("size", "--like", "gpt2-small", *arguments).startswith(message)
-
-
 def test_the_memory_that_the_smallest_configuration_needs_is_enough(refuse: Refuse) -> None:
     message = refuse("size", "--like", "gpt2-small", "--total", "1B", "--memory", "2GB")
     total, needed = (

@@ -48,16 +48,6 @@ def test_a_name_of_a_family_or_a_slip_of_the_hand_is_corrected(name: str, first:
     assert f"did you mean {first}" in model_error({"model_type": name})
 
 
-def test_a_model_whose_sizes_are_unpublished_is_named_as_such() -> None:
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.count("gpt-4")
-    expected = "gpt-4 is a third-party estimate; its sizes are unpublished; run `paramcount gpt-4 --estimates`"
-    assert str(caught.value) == expected
-    assert model_error({"model_type": "gpt-4"}) == (
-        "model_type = 'gpt-4' is a model whose sizes are unpublished; a config cannot be counted as one"
-    )
-
-
 # ---- keys that repeat a size
 
 
@@ -109,28 +99,6 @@ def test_a_released_config_is_not_told_about_keys_that_repeat_sizes(id: str) -> 
 def test_a_file_of_another_tool_is_refused_by_name(name: str, text: str, message: str) -> None:
     write_config(name, text)
     assert model_error(f"./{name}") == f"{name} {message}"
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0", "scheduler": ["x", "y"]},
-         "is a diffusion pipeline's model_index.json (expected the config.json of a language model, such as "
-         "text_encoder/)"),
-        ({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30.0"},
-         "is a diffusion pipeline's config (expected a model's config.json)"),
-        ({"model": "gpt-4", "temperature": 0.7},
-         "is the config of a program that calls a model (expected a model's config.json)"),
-        ({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"},
-         "is a DeepSpeed config (expected the config.json of the model that it trains)"),
-        ({"word_embedding_dimension": 768, "pooling_mode_mean_tokens": True},
-         "is a pooling config of sentence-transformers (expected the directory of the model, one level up)"),
-        ({"num_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "seq_length": 2048},
-         "is a Megatron config (expected a model's config.json, with model_type)"),
-    ],
-)  # fmt: skip
-def test_a_json_file_of_another_tool_is_refused_by_name(document: dict[str, Any], message: str) -> None:
-    assert model_error(document) == message
 
 
 # ---- the summary of a scan

@@ -25,7 +25,6 @@ from paramcount.sweeping.sweep import make_sweep
 from paramcount.symbolic.compiled import evaluate_arrays
 from paramcount.symbolic.trees import evaluate
 from paramcount.zoo.what_if import get_size, list_paths
-from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import keep_every
 
@@ -239,14 +238,6 @@ def test_an_invalid_setting_is_an_error_of_one_line(setting: str, message: str) 
     with pytest.raises(pc.ParamcountError) as raised:
         make_sweep(pc.load("gpt2-small"), parse_axes([setting]))
     assert str(raised.value) == message
-
-
-def test_an_unknown_extension_is_an_error_with_every_file_format(refuse: Refuse) -> None:
-    message = refuse("sweep", "gpt2-small", "n_layers=1:3", "-o", "x.foo")
-    assert message == (
-        "-o: unknown extension '.foo' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, .npy, .npz or "
-        ".parquet; with --format, any extension)"
-    )
 
 
 def test_each_panel_of_a_narrow_table_starts_with_the_sizes_that_vary(

@@ -235,50 +235,6 @@ def test_a_text_is_as_long_as_the_position_embedding_has_rows_for_it(
             trace(config, tokens=65)
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--tokens", "0"], "--tokens 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--tokens", "-3"], "--tokens -3 (expected an integer from 1 to 1,000,000,000)"),
-        (
-            ["--tokens", "1025"],
-            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
-        ),
-        (
-            ["--tokens", "5", "--pad", "1025"],
-            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
-        ),
-        (
-            ["--decode", "--past", "1024"],
-            "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)",
-        ),
-        (["--tokens", "6", "--pad", "5"], "--pad 5 is less than the number of tokens, 6 (expected at least 6)"),
-        (["--source", "4"], "--source 4, but gpt2-small has no text encoder"),
-        (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--decode"], "--decode requires --past N"),
-        (["--past", "4"], "--past requires --decode"),
-        (["--decode", "--past", "-1"], "--past -1 (expected an integer from 0 to 1,000,000,000)"),
-        (
-            ["--decode", "--past", "4", "--pad", "9"],
-            "--decode cannot be combined with --pad, because decoding does not pad",
-        ),
-        (["--weights", "a.safetensors"], "--weights requires --text TEXT"),
-        (["--text", "a"], "--text requires --weights PATH"),
-        (["--watch"], "--watch requires --weights PATH"),
-        (
-            ["--weights", "w", "--text", "a", "--pad", "9"],
-            "--text cannot be combined with --pad, because the text determines the number of tokens",
-        ),
-        (
-            ["--weights", "w", "--text", "a", "--set", "n_layers=3"],
-            "--weights cannot be combined with --set, because the sizes of the weights are fixed",
-        ),
-    ],
-)
-def test_an_invalid_input_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
-    assert refuse("trace", "gpt2-small", *args) == message
-
-
 def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) -> None:
     """The expected logits are those of the reference implementation for the same weights and ids:
     tests/data/gpt2_logits.json.

@@ -251,31 +251,6 @@ def test_the_table_starts_with_the_verdict_and_says_how_each_figure_is_computed(
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (
-            ["--optimizer", "adam"],
-            "--optimizer 'adam' (expected adamw, adamw8bit, paged-adamw, adafactor, paged-adamw8bit or 2 others); "
-            "did you mean adamw or adamw8bit?",
-        ),
-        (["--precision", "fp16"], "--precision 'fp16' (expected bf16-mixed, bf16 or fp32); did you mean bf16?"),
-        (["--checkpointing", "all"], "--checkpointing 'all' (expected none, selective or full)"),
-        (["--zero", "4"], "--zero 4 (expected 1, 2 or 3)"),
-        (["--dp", "8", "--ep", "3"], "--ep 3 does not divide dp = 8 (expected 1, 2, 4 or 8)"),
-        (["--tp", "3"], "--tp 3 does not divide 32 heads (expected 1, 2, 4, 8, 16, …)"),
-        (["--batch", "0"], "--batch 0 (expected an integer from 1 to 1,000,000,000)"),
-        (["--sp"], "--sp requires --tp"),
-        (["--fsdp", "8", "--zero", "1"], "--fsdp cannot be combined with --zero, because it sets both --dp and --zero"),
-        (["--gpu", "H100", "--memory", "8GB"], "--gpu cannot be combined with --memory"),
-        (["--tp", "2", "--gpu", "3xH100"], "TP=2 uses 2 devices, but there are 3"),
-    ],
-)
-def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
-    found = run("training", "mixtral-8x7b", *line)
-    assert (found.code, found.out, found.err) == (2, "", f"error: {error}\n")
-
-
 def test_layers_that_are_only_listed_are_divided_among_stages() -> None:
     """Reformer names the attention of each of its 12 layers and has no number of layers."""
     assert pc.memory("reformer-enwik8", gpu="h100", pp=4).fit is not None
@@ -415,37 +390,6 @@ def test_the_command_trains_adapters(run: Runner) -> None:
     assert "NF4 (double quantisation)" in text
     offloaded = run("training", "llama-3.1-8b", "--fsdp", "8", "--offload-optimizer", "cpu", "--context", "1k").out
     assert "not on the GPU  16.1 GB" in offloaded
-
-
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (["-r", "8"], "-r requires --lora, --qlora or --dora"),
-        (["--weights", "nf4"], "--weights requires --lora, --qlora or --dora"),
-        (["--lora", "--weights", "nf5"], "--weights 'nf5' (expected a dtype such as bf16, fp8, "),
-        (
-            ["--lora", "--targets", "q_prj"],
-            "--targets: no module is named 'q_prj' (expected all-linear, attention, ",
-        ),
-        (["--lora", "--adapter-dtype", "fp8"], "--adapter-dtype 'fp8' (expected f32, "),
-        (["--lora", "--tp", "2"], "--tp 2 is not supported with an adapter (expected 1)"),
-        (["--offload-optimizer", "cpu"], "--offload-optimizer requires zero: 1, 2 or 3"),
-        (["--offload-optimizer", "disk", "--zero", "2"], "--offload-optimizer 'disk' (expected cpu or nvme)"),
-        (["--zero", "2", "--offload-params", "cpu"], "--offload-params requires zero = 3"),
-        (["--estimators", "--dp", "3", "--nodes", "2"], "--nodes 2 does not divide 3 GPUs"),
-    ],
-)
-def test_a_wrong_option_of_adapters_and_offload_is_one_line(run: Runner, line: list[str], error: str) -> None:
-    found = run("training", "llama-3.1-8b", *line)
-    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
-    assert found.err.startswith(f"error: {error}")
-
-
-def test_python_refuses_unknown_options_of_an_adapter() -> None:
-    with pytest.raises(pc.ParamcountError, match="rank"):
-        pc.training("gpt2-small", lora={"rank": 8})
-    with pytest.raises(pc.ParamcountError, match="method = ia3 is not supported by training"):
-        pc.training("llama-3.1-8b", lora={"method": "ia3"})
 
 
 def test_a_chunked_loss_has_the_logits_of_one_chunk() -> None:

@@ -158,11 +158,6 @@ def test_a_folder_with_a_pickle_is_not_read_as_a_config(run: Runner, refuse: Ref
     assert run("verify", "./m", "m/header.json").code == 0
 
 
-def test_standard_input_is_a_config_and_not_a_checkpoint(refuse: Refuse) -> None:
-    message = refuse("verify", "gpt2-small", "-")
-    assert message == "a checkpoint cannot be read from standard input (expected the path of a checkpoint)"
-
-
 def test_a_checkpoint_without_any_tensor_of_the_model_says_so_before_the_findings(run: Runner) -> None:
     write_file(Path("other.safetensors"), {"unet.weight": ("F32", (2, 3))})
     shown = run("verify", "./m/config.json", "./other.safetensors")

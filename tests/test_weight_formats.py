@@ -204,13 +204,6 @@ def test_matrices_that_a_format_cannot_pack_are_named() -> None:
     assert memory.weights_by_component["qkv"] == 2 * 3 * 2 * 1024 * 1024
 
 
-@pytest.mark.parametrize("dtype", ["awq-8bit", "int4-8bit", "gptq-5bit", "gptq-g0", "q4_k_m-g64", "nf4-imatrix"])
-def test_a_format_that_no_library_writes_is_unknown(dtype: str) -> None:
-    # AutoAWQ's WQLinear_GEMM: "Only 4-bit are supported for now."
-    with pytest.raises(ParamcountError, match="expected a dtype"):
-        pc.memory("gpt2-small", dtype=dtype)
-
-
 AQLM = {"model_type": "llama", "quantization_config": {"quant_method": "aqlm"}}
 OLD_EXPERTS = {key: value for key, value in WRITTEN["qwen3_moe-nf4"]["config"].items() if key != "transformers_version"}
 STACKED = {"model_type": "gpt_oss", "num_hidden_layers": 1, "dtype": "bfloat16"}

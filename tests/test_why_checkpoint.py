@@ -29,7 +29,6 @@ from tests.headers import (
     write_index,
     write_shards,
 )
-from tests.refusing import Refuse
 from tests.released import count_hub_values, make_release
 from tests.running import Runner
 from tests.test_why import PIECES, check_account
@@ -445,18 +444,3 @@ def test_a_what_if_is_compared_with_a_file(run: Runner, gpt2: str) -> None:
     done = run("why", "gpt2-small", gpt2, "--set", "n_layers=11", "--json")
     (file,) = json.loads(done.out)["files"]
     assert (done.code, file["verdict"], file["values"]) == (1, "not accounted for", 137_022_720)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["./model.safetensors"], "missing MODEL before './model.safetensors' (expected MODEL CHECKPOINT)"),
-        (["model.gguf", "gpt2-small"], "missing MODEL before 'model.gguf' (expected MODEL CHECKPOINT)"),
-        (["7B", "./model.gguf"], "missing MODEL before '7B' (expected MODEL NUMBER)"),
-        (["gpt2-small", "./nowhere.safetensors"], "nowhere.safetensors cannot be read: No such file or directory"),
-        (["gpt2-small", "./nowhere.gguf"], "nowhere.gguf cannot be read: No such file or directory"),
-        (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),
-    ],
-)
-def test_invalid_arguments_are_one_line_errors(refuse: Refuse, words: list[str], says: str) -> None:
-    assert says in refuse("why", *words)

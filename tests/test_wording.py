@@ -54,23 +54,6 @@ def test_a_latex_table_has_names_units_caption_and_label(run: Runner, tmp_path: 
     assert r"DeepSeek-V3 & 671B & 37.6B \\" in (tmp_path / "x.tex").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("--units", "B", "--csv"), "table, markdown, latex or html"),
-        (("--units", "G"), "auto, T, B, M or K"),
-        (("--caption", "x"), "--latex or -o FILE.tex"),
-        (("--label", "x}", "--latex"), "letters, digits"),
-    ],
-)
-def test_an_option_without_use_is_an_error(options: tuple[str, ...], expected: str, run: Runner) -> None:
-    for command in ("compare", "list"):
-        found = run(command, "gpt2-small", *options)
-        assert found.code == 2
-        assert found.out == ""
-        assert expected in found.err
-
-
 def test_a_sweep_keeps_the_rows_that_meet_a_condition(run: Runner) -> None:
     every = read_csv(run(*SWEEP, "--columns", "total,embedding", "--csv").out)
     line = (
