@@ -32,7 +32,6 @@ class FileState(NamedTuple):
 
 
 def get_file_state(file: BinaryIO) -> FileState:
-    """The current state of an open file."""
     status = os.fstat(file.fileno())
     return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
@@ -77,6 +76,12 @@ def read_text(path: Path, what: str, most: int) -> str:
         data = file.read(min(size, most) + 1)  # read(n) allocates n bytes even for a shorter file
     with locate_errors(path):
         return decode_text(data, what, most)
+
+
+def read_table(path: Path) -> tuple[tuple[str, ...], ...]:
+    """The words of each row of a table that is part of the package; lines that begin with # are comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(tuple(line.split()) for line in lines if not line.startswith("#"))
 
 
 def decode_text(data: bytes, what: str, most: int) -> str:

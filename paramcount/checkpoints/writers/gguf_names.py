@@ -5,9 +5,11 @@ Source: as for gguf_tables.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from paramcount.architectures import get_own, read_index
@@ -27,6 +29,7 @@ from paramcount.zoo.entries import name_part
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
 
+MODULES = Path(__file__).with_name("gguf_modules.json")
 BETWEEN_DOTS = re.compile(r"(?<![^.])\d+(?![^.])")
 PADDED_TABLES = ("token_embd.weight", "position_embd.weight")  # tables whose padding some converters drop
 T5 = ("t5", "t5encoder")  # their layers are in an encoder or a decoder
@@ -170,9 +173,9 @@ def get_gguf_name(name: str, layout: str, model: type[Sizes] = Sizes) -> str | N
     _, layer, inside = module.rpartition("{layer}.")
     stack = f"{module[:3]}." if layout in T5 and module.startswith(("encoder.", "decoder.")) else ""
     if not layer:
-        base = find_longest_suffix(module, read_table("OUTSIDE"))
+        base = find_longest_suffix(module, read_table("outside"))
         return base and f"{stack if base == 'output_norm' else ''}{base}{ending}"
-    names = read_table("IN_LAYER" if ending else "PARAMETERS")
+    names = read_table("in layers" if ending else "parameters")
     base = find_longest_suffix(module, model.gguf_names) or find_longest_suffix(inside, names)
     if base and base == tables.WITHOUT_ENDING.get(layout):
         ending = ""
@@ -188,7 +191,8 @@ def find_longest_suffix(module: str, names: Mapping[str, str]) -> str | None:
 @cache
 def read_table(table: str) -> dict[str, str]:
     """{module of the model: GGUF's name}"""
-    return {module: name for name, modules in getattr(tables, table).items() for module in modules.split()}
+    names: dict[str, str] = json.loads(MODULES.read_text(encoding="utf-8"))[table]
+    return {module: name for name, modules in names.items() for module in modules.split()}
 
 
 def is_dropped(tensor: TensorRow, layout: str) -> bool:

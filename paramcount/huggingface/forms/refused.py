@@ -2,67 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from paramcount.errors import ParamcountError, make_printable
 
 CONFIG = "a model's config.json"
-SIBLING = "the config.json in the same directory"
-CONFIG_OF_CHECKPOINT = f"{SIBLING}; `paramcount PATH` counts a checkpoint"
+CONFIG_OF_CHECKPOINT = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
 BASE = "the config.json of the model that it trains"
-LANGUAGE_MODEL = "the config.json of a language model"
 
-# (keys that identify the kind, what it is, what to pass instead). The first that fits is meant.
-FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("_diffusers_version", "scheduler"), "a diffusion pipeline's model_index.json",
-     f"{LANGUAGE_MODEL}, such as text_encoder/"),
-    (("_diffusers_version",), "a diffusion pipeline's config", CONFIG),
-    (("_class_name",), "a diffusion pipeline's config", CONFIG),
-    (("weight_map",), "the index of a checkpoint's shards", CONFIG_OF_CHECKPOINT),
-    (("tokenizer_class",), "a tokenizer's config", SIBLING),
-    (("added_tokens", "model"), "a tokenizer", SIBLING),
-    (("added_tokens_decoder",), "a tokenizer's config", SIBLING),
-    (("processor_class",), "a processor's config", SIBLING),
-    (("image_processor_type",), "an image processor's config", SIBLING),
-    (("feature_extractor_type",), "a feature extractor's config", SIBLING),
-    (("_from_model_config",), "a generation config", SIBLING),
-    (("eos_token_id", "temperature"), "a generation config", SIBLING),
-    (("word_embedding_dimension", "pooling_mode_mean_tokens"), "a pooling config of sentence-transformers",
-     "the directory of the model, one level up"),
-    (("max_seq_length", "do_lower_case"), "a config of sentence-transformers", SIBLING),
-    (("dim", "n_layers", "n_heads"), "params.json of an original release",
-     "the config.json of the Hugging Face version"),
-    (("n_dim", "n_layers"), "a config of another tool", CONFIG),
-    (("zero_optimization",), "a DeepSpeed config", BASE),
-    (("train_batch_size",), "a training config", CONFIG),
-    (("base_model", "datasets"), "an axolotl training config", BASE),
-    (("base_model", "adapter"), "an axolotl training config", BASE),
-    (("model_name_or_path", "stage"), "a LLaMA-Factory training config", BASE),
-    (("model_name_or_path", "finetuning_type"), "a LLaMA-Factory config", BASE),
-    (("model_name_or_path",), "a training config", BASE),
-    (("parallelism", "tokens"), "a nanotron training config",
-     f"{CONFIG}, with model_type and the keys of model.model_config"),
-    (("checkpointer", "tokenizer"), "a torchtune recipe", BASE),
-    (("model_args", "training_args"), "a training config", BASE),
-    (("run_name", "fsdp", "model"), "an OLMo training config", CONFIG),
-    (("trainer", "exp_manager"), "a NeMo training config", CONFIG),
-    (("model", "training", "job"), "a torchtitan training config", CONFIG),
-    (("models", "merge_method"), "a mergekit config", "the config.json of the merged model"),
-    (("slices", "merge_method"), "a mergekit config", "the config.json of the merged model"),
-    (("num_layers", "hidden_size", "num_attention_heads", "seq_length"), "a Megatron config",
-     f"{CONFIG}, with model_type"),
-    (("num-layers", "hidden-size"), "a Megatron or GPT-NeoX config", f"{CONFIG}, with model_type"),
-    (("num_layers", "pipe_parallel_size"), "a GPT-NeoX config", f"{CONFIG}, with model_type"),
-    (("model_lib", "context_window_size"), "an MLC config", SIBLING),
-    (("model", "temperature"), "the config of a program that calls a model", CONFIG),
-    (("model", "max_tokens"), "the config of a program that calls a model", CONFIG),
-    (("model", "api_key"), "the config of a program that calls a model", CONFIG),
-    (("__metadata__",), "the header of a safetensors file", CONFIG_OF_CHECKPOINT),
-)  # fmt: skip
-
-
+# [[keys that identify the kind], what it is, what to pass instead]. The first that fits is meant.
+FILES = Path(__file__).with_name("other_tools.json")
 # (pattern near the beginning of a text that is no JSON, what it is, what to pass instead)
 TEXTS = (
     (re.compile(r"^FROM\s+(?P<name>\S+)", re.MULTILINE), "an Ollama Modelfile", "the model that FROM names: {name}"),
@@ -98,7 +51,7 @@ def find_yaml_kind(text: str) -> ParamcountError | None:
 
 def find_other_tool(document: Mapping[str, Any]) -> ParamcountError | None:
     """The error for the file of another tool; None if no tool is recognised."""
-    for keys, kind, expected in FILES:
+    for keys, kind, expected in json.loads(FILES.read_text(encoding="utf-8")):
         if all(key in document for key in keys):
             return ParamcountError(f"is {kind}", expected=expected)
     return None
