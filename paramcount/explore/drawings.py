@@ -11,7 +11,7 @@ from paramcount.drawing.sections import DrawnSection, list_sections
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Rectangle
 from paramcount.errors import ParamcountError
 from paramcount.explore.flow import choose_options
-from paramcount.explore.pools import Pool
+from paramcount.explore.packings import Pool
 from paramcount.output.layer_kinds import describe_kind
 from paramcount.tracing.run import choose_length, trace_model
 from paramcount.tracing.sentences import explain_step

@@ -17,8 +17,7 @@ from paramcount.explore.article import render_article
 from paramcount.explore.copies import export_config, export_yaml
 from paramcount.explore.drawings import ROLES, Drawings, StepKey, make_key
 from paramcount.explore.fitting import export_choices, export_released_weights
-from paramcount.explore.packings import Packings
-from paramcount.explore.pools import Pool
+from paramcount.explore.packings import Packings, Pool
 from paramcount.explore.structures import Data, export_structure, is_shared
 from paramcount.output.weight_names import PARTS, name_block, name_group, name_part
 from paramcount.sizes import Sizes, inner_configs

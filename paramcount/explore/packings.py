@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
+from typing import Any
 
 from paramcount.costs.dtypes import parse_weight_format
 from paramcount.counting.quantisation.storage import list_stored, merge_facts
 from paramcount.explore.conditions import NoConditionsError, SymbolicRun, follow_all
-from paramcount.explore.pools import Pool
 from paramcount.flow import TensorRow
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import make_symbols
 from paramcount.symbolic.trees import Tree, to_json
 
 FORMATS = {"fp8": "FP8 (128 × 128 blocks)", "int8": "INT8 (per row)", "int4": "INT4 (group 128)"}
+
+
+class Pool:
+    """Data, each once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}  # {JSON: position}
+
+    def add(self, data: Any) -> int:
+        """The position of data."""
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def list_all(self) -> list[Any]:
+        return [json.loads(text) for text in self.numbers]
 
 
 class Packings(Pool):

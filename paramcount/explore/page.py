@@ -7,6 +7,8 @@ import gzip
 import hashlib
 import html
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -14,7 +16,6 @@ from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.explore.maps import write_colour_rules
-from paramcount.explore.phrases import find_phrases, fold, unfold
 from paramcount.explore.rows import Row, export_rows, list_rows, read_rows
 from paramcount.explore.start import build_start, choose_examples
 from paramcount.version import __version__
@@ -26,6 +27,10 @@ COLUMNS = ("id", "name", "family", "architecture", "released", "total", "active"
 LARGEST_LEVEL = 9  # of compression
 STYLES = ("style.css", "article.css", "run.css")
 HARMLESS = str.maketrans("<>&", ",:.")  # data.js has the alphabet
+FIRST = 0xE000  # of the characters for private use, which no article has: they stand for phrases
+MOST = 2500  # phrases
+PIECE = re.compile(r"(?:<[^>]*>)+|[^<]+")
+FOLDED = re.compile("[\ue000-\uf8ff]")
 RECORDS = ("models", "structures", "parts", "drawings")  # the data of a page that are lists of records
 # The number of values in a line: the page parses a line when it needs one of them, and longer ones compress better
 BLOCKS = {
@@ -196,3 +201,33 @@ def list_records(order: Sequence[int], kinds: Sequence[Mapping[str, Any]]) -> li
     """
     rows = [zip(*kind["columns"]) for kind in kinds]
     return [dict(zip(kinds[kind]["keys"], next(rows[kind]))) for kind in order]
+
+
+# Articles with a character in place of each frequent phrase, which compress to three quarters.
+
+
+def find_phrases(articles: Iterable[str]) -> list[str]:
+    """The tags and texts that save the most characters, each at least twice in the articles.
+
+    >>> find_phrases(["<b>one</b>", "<b>two</b>"])
+    ['</b>', '<b>']
+    """
+    uses = Counter(piece for article in articles for piece in PIECE.findall(article))
+    savings = {piece: (len(piece) - 1) * n for piece, n in uses.items() if n > 1 and len(piece) > 1}
+    return sorted(savings, key=lambda piece: (-savings[piece], piece))[:MOST]
+
+
+def fold(article: str, phrases: Sequence[str]) -> str:
+    """An article with a character for each phrase.
+
+    >>> phrases = ["</b>", "<b>"]
+    >>> len(fold("<b>one</b>", phrases)), unfold(fold("<b>one</b>", phrases), phrases)
+    (5, '<b>one</b>')
+    """
+    characters = {phrase: chr(FIRST + i) for i, phrase in enumerate(phrases)}
+    return "".join(characters.get(piece, piece) for piece in PIECE.findall(article))
+
+
+def unfold(folded: str, phrases: Sequence[str]) -> str:
+    """The article that `fold` was given. data.js does the same."""
+    return FOLDED.sub(lambda match: phrases[ord(match[0]) - FIRST], folded)

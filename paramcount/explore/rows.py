@@ -33,7 +33,6 @@ def get_fields() -> dict[str, Any]:
 
 
 def list_rows(models: Iterable[Model]) -> Iterator[Row]:
-    """The rows of some models."""
     fields = get_fields()
     for model in models:
         count = count_model(model)

@@ -19,8 +19,7 @@ from paramcount.explaining.pieces import walk_model
 from paramcount.explore.conditions import PASSES, NoConditionsError, derive_conditions
 from paramcount.explore.flow import CONTEXT, SymbolicFlow, derive_flow
 from paramcount.explore.packings import Packings
-from paramcount.explore.sequences import export_caches, export_limits, list_caches
-from paramcount.explore.sharing import derive_check, find_shape, share_tensor
+from paramcount.explore.sharing import derive_check, export_caches, export_limits, find_shape, list_caches, share_tensor
 from paramcount.flow import Size, TensorRow
 from paramcount.flow.operation import Form
 from paramcount.huggingface.validity import find_limits, list_all_checks
@@ -185,7 +184,6 @@ def export_flops(flow: SymbolicFlow, absorbed: Mapping[int, Size]) -> Data | Non
 
 
 def count_flops(step: Step, multiply_adds: Size) -> Size:
-    """The FLOPs of a step in all its layers."""
     return 2 * multiply_adds * count_layers(step)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from paramcount.costs.memory import Memory, measure_memory
+from paramcount.costs.render_memory import describe_cache
 from paramcount.counting.count import Count
 from paramcount.explaining.explain import explain_model
-from paramcount.explore.article.elements import Html, element, join, make_number
+from paramcount.explaining.glossary import describe_size
+from paramcount.explore.article.elements import Html, element, join, make_command, make_number, make_section, make_table
 from paramcount.explore.article.parameters import render_experts, render_parameters, render_published
 from paramcount.explore.article.relatives import render_predecessor, render_siblings
-from paramcount.explore.article.resources import render_memory
-from paramcount.explore.article.settings import render_sizes
 from paramcount.explore.article.sources import render_notes, render_sources
-from paramcount.output.numbers import COUNT_UNITS, format_bytes, format_scaled, format_share
+from paramcount.output.numbers import COUNT_UNITS, format_binary_bytes, format_bytes, format_scaled, format_share
+from paramcount.sizes.values import format_size
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import summarize_checks
+from paramcount.zoo.what_if import get_size, list_paths
 
 SPOKEN_UNITS = ((" trillion", 10**12), (" billion", 10**9), (" million", 10**6))
 ENCODERS = {"vision": "vision encoder", "audio": "audio encoder"}  # {part: its name}
@@ -94,3 +97,48 @@ def render_figures(model: Model, count: Count, memory: Memory) -> Html:
     evidence = summarize_checks(model, count)
     proof = element("p", evidence[:1].upper() + evidence[1:] + ".", class_="proof") if evidence else Html("")
     return join((element("dl", *cells, class_="figures"), proof))
+
+
+def render_memory(model: Model, memory: Memory) -> Html:
+    formats = [
+        [cost.dtype, format_bytes(cost.weights_bytes), format_binary_bytes(cost.weights_bytes), cost.note]
+        for cost in memory.formats
+    ]
+    weights = make_table(["weights", "decimal", "binary", "in a higher precision"], formats, numbers=(1, 2))
+    state = ["state"] if memory.state_bytes else []
+    rows = [
+        [
+            cost.context,
+            format_bytes(cost.kv_cache_bytes),
+            *([format_bytes(cost.state_bytes)] if state else []),
+            format_bytes(cost.total_bytes),
+        ]
+        for cost in memory.contexts
+    ]
+    headings = ["context", "KV cache", *state, "total"]
+    caches = make_table(headings, rows, numbers=range(len(headings)))
+    return make_section(
+        "Memory to run it", [make_command("memory", model.id)], weights, element("p", describe_cache(memory)), caches
+    )
+
+
+def render_sizes(model: Model) -> Html:
+    rows = []
+    for path in list_paths(model.sizes):
+        meaning, key = describe_size(model.sizes, path)
+        value = format_size(get_size(model.sizes, path))
+        rows.append([element("code", path), value, meaning, element("code", key) if key else "derived"])
+    table = make_table(["size", "value", "meaning", "config.json"], rows, numbers=(1,))
+    return make_section("Sizes and settings", [make_command("explain", model.id)], table, render_settings(model))
+
+
+def render_settings(model: Model) -> Html:
+    """The config.json keys of a zoo entry that no size is read from."""
+    settings = model.entry.settings if model.entry else None
+    if not settings:
+        return Html("")
+    pairs = (
+        element("div", element("dt", element("code", key)), element("dd", json.dumps(value, ensure_ascii=False)))
+        for key, value in settings.items()
+    )
+    return join((element("p", "Settings of the forward pass:"), element("dl", *pairs, class_="settings")))

@@ -53,7 +53,6 @@ def render_formula(line: Line, component: Component) -> Html:
 
 
 def draw_bar(components: Mapping[str, int]) -> Html:
-    """All components to scale."""
     parts, total = {name: n for name, n in components.items() if n}, sum(components.values())
     left, rects = 0, []
     for name, n in parts.items():
