@@ -25,8 +25,7 @@ from paramcount.huggingface.fields import (
     list_default_sizes,
     list_unread_keys,
     read_language_model,
-    read_values,
-    validate_values,
+    read_sizes,
 )
 from paramcount.huggingface.key_warnings import (
     Ignored,
@@ -74,7 +73,6 @@ class Config(NamedTuple):
 
 
 def get_model_type(document: Mapping[str, Any]) -> str:
-    """The model type of a config.json."""
     model_type = document.get("model_type")
     cls = get_class_name(document)
     if not isinstance(model_type, str):
@@ -336,9 +334,8 @@ def read_whole_model(document: Mapping[str, Any], model_type: str, cls: str) -> 
     name = find_architecture(model_type, cls)
     architecture = architecture_of(name)
     check_class(model_type, cls, architecture)
-    values, origin, used, readers = read_values(architecture, document)
+    sizes, (_, origin, used, readers) = read_sizes(architecture, document)
     unread = list_unread_keys(document, used, readers)
-    sizes = validate_values(architecture, document, values, origin)
     default_cls = get_reference_class(architecture)
     has_head = not cls or has_lm_head(architecture, cls)
     reference = cls if cls in architecture.equivalent_classes or not has_head else default_cls
@@ -351,7 +348,7 @@ def read_whole_model(document: Mapping[str, Any], model_type: str, cls: str) -> 
     check_second_text_config(model_type, unread)
     for field in inner_configs(architecture):
         part = getattr(sizes, field)
-        if ("", type(part)) in readers.pairs:  # a part without a section has its sizes at the top level
+        if ("", type(part)) in readers:  # a part without a section has its sizes at the top level
             paths = {inner: f"{field}.{inner}" for inner in type(part).fields}
             part_origin = {inner: origin[path] for inner, path in paths.items() if path in origin}
             warnings += warn_default_sizes(part, part_origin, used, document)
@@ -474,7 +471,7 @@ def read_language_model_only(
     ignored = find_ignored(document, suspects, used, readers)
     check_ignored_sizes(get_class_name(document), cls or reference, ignored)
     warnings = warn_ignored(ignored, document, readers, reference)
-    if ("", type(sizes)) in readers.pairs:
+    if ("", type(sizes)) in readers:
         warnings += warn_default_sizes(sizes, origin, used, get_language_config(document))
     warnings += warn_missing_sections(document, readers)
     warnings += warn_fixed_fields(sizes, document, readers, sizes.reference, head=has_head)

@@ -76,10 +76,8 @@ MAY_BE_ZERO = {
 BROKEN_BY_VALUE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
-class Readers(NamedTuple):
-    """Which architectures read which sections of a config: ("", Llama), ("vision_config", SiglipVision)."""
-
-    pairs: tuple[tuple[str, type[Sizes]], ...]
+# Which architectures read which sections of a config: ("", Llama), ("vision_config", SiglipVision)
+Readers = tuple[tuple[str, type[Sizes]], ...]
 
 
 class ConfigValues(NamedTuple):
@@ -94,11 +92,10 @@ class ConfigValues(NamedTuple):
     readers: Readers  # the architectures and their sections
 
     def add_block(self, section: str) -> ConfigValues:
-        """The same values with all keys in a section."""
         origin = {field: origin.add_block(section) for field, origin in self.origin.items()}
         used = {f"{section}.{key}" for key in self.used}
-        pairs = [(f"{section}.{inner}" if inner else section, reader) for inner, reader in self.readers.pairs]
-        return ConfigValues(self.values, origin, used, Readers(tuple(pairs)))
+        readers = tuple((f"{section}.{inner}" if inner else section, reader) for inner, reader in self.readers)
+        return ConfigValues(self.values, origin, used, readers)
 
 
 class RecordingConfig(dict[str, Any]):
@@ -234,15 +231,15 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
             raise make_choice_error(layer_type, LAYER_TYPES, where=f"layer_types.{i}")
 
 
-def validate_values(
-    architecture: type[Sizes], document: Mapping[str, Any], values: Mapping[str, Any], origin: Mapping[str, Origin]
-) -> Sizes:
-    """The validated sizes.
+def read_sizes(architecture: type[Sizes], document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
+    """The validated sizes of an architecture from a config.json, and how they were read.
 
     Raises: ParamcountError that names the keys of the config.json.
     """
+    config_values = read_values(architecture, document)
+    values, origin, *_ = config_values
     try:
-        return validate_sizes(architecture, values)
+        return validate_sizes(architecture, values), config_values
     except ParamcountError as error:
         raise error.rename(make_key_names(architecture, document, values, origin)) from None
 
@@ -258,7 +255,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
     origin: dict[str, Origin] = {}
     used: set[str] = set()
     find_name = make_key_names(architecture, document, values, origin)
-    pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
+    readers: Readers = ((architecture.section or "", architecture),)
     recorder = RecordingConfig(config, prefix)
     for field in list_fields(architecture):
         if (inner := field.inner) is not None:
@@ -272,7 +269,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
                 values[field.name], part = read_inner_config(inner, document)
             origin.update((f"{field.name}.{name}", source) for name, source in part.origin.items())
             used |= part.used
-            pairs += part.readers.pairs
+            readers += part.readers
             continue
         value, source, keys = read_field(field, config, recorder, document, values, find_name, prefix)
         values[field.name], origin[field.name] = value, source
@@ -297,7 +294,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
         root = RecordingConfig(document)
         derive_value(condition, root, values, find_name)
         used.update(root.accessed)
-    return ConfigValues(values, origin, used, Readers(pairs))
+    return ConfigValues(values, origin, used, readers)
 
 
 def read_field(
@@ -442,8 +439,7 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
         architecture = architecture_of(name)
         if block and section:
             check_tie_key(architecture, section)
-        config_values = read_values(architecture, language_config)
-        sizes = validate_values(architecture, language_config, config_values.values, config_values.origin)
+        sizes, config_values = read_sizes(architecture, language_config)
     except ParamcountError as error:
         raise error.add_block(block) if block else error from None
     if block:
@@ -467,9 +463,7 @@ def check_tie_key(architecture: type[Sizes], section: Mapping[str, Any]) -> None
 def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     encoder, section = get_encoder_config(document)
     section_name = str(encoder.section)
-    encoder_document = {section_name: section}
-    config_values = read_values(encoder, encoder_document)
-    sizes = validate_values(encoder, encoder_document, config_values.values, config_values.origin)
+    sizes, config_values = read_sizes(encoder, {section_name: section})
     if document.get(section_name) is None:
         config_values = config_values._replace(origin=dict.fromkeys(config_values.origin, DEFAULT), used=set())
     config_values.used.add(f"{section_name}.model_type")
@@ -503,8 +497,7 @@ def read_named_part(
             expected=f"a model type such as {default['model_type']}",
         )
     try:
-        config_values = read_values(part, config)
-        sizes = validate_values(part, config, config_values.values, config_values.origin)
+        sizes, config_values = read_sizes(part, config)
     except ParamcountError as error:
         raise error.add_block(name) from None
     config_values.used.add("model_type")
@@ -520,7 +513,7 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
     Includes the keys at the top level and those in sections that an architecture reads.
     """
     unread: dict[str, Any] = {}
-    sections = {section for section, _ in readers.pairs if section}
+    sections = {section for section, _ in readers if section}
     dotted = [key for key in used if "." in key]
     blocks = {key[:end] for key in dotted for end, letter in enumerate(key) if letter == "."}
 
@@ -589,5 +582,4 @@ def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], 
 
 @cache
 def list_core_sizes(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
-    """The sizes that every model has."""
     return tuple(field for field in list_fields(architecture) if field.is_core)

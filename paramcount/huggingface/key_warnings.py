@@ -94,7 +94,7 @@ def split_words(key: str) -> frozenset[str]:
 @lru_cache(maxsize=500)
 def map_all_keys(readers: Readers) -> dict[str, Key]:
     keys: dict[str, Key] = {}
-    for section, architecture in readers.pairs:
+    for section, architecture in readers:
         for field in architecture.fields:
             if field not in inner_configs(architecture):
                 key = get_key(architecture, field)
@@ -111,7 +111,7 @@ def list_key_names(readers: Readers) -> frozenset[str]:
 def list_unused_keys(readers: Readers) -> set[str]:
     """Paths of keys that the reference or releases have but that no parameter depends on, settings included."""
     paths: set[str] = set()
-    for section, architecture in readers.pairs:
+    for section, architecture in readers:
         for name in architecture.unused_keys:  # "/name": at the top level, whatever the section
             paths.add(name[1:] if name.startswith("/") else join_path(section, name))
         for setting in list_settings(architecture).values():
@@ -287,7 +287,7 @@ def warn_fixed_fields(
     """
     found = [
         (join_path(section, name), architecture, name)
-        for section, architecture in readers.pairs
+        for section, architecture in readers
         for name, value in list_fixed_fields(architecture).items()
         if get_value(document, join_path(section, name)) is (not value)
     ]
@@ -424,7 +424,7 @@ def warn_missing_sections(document: Mapping[str, Any], readers: Readers) -> tupl
 
     Missing single sizes of a section are normal: the reference saves only those that differ from its defaults.
     """
-    sections = [section for section, _ in readers.pairs if section in LANGUAGE_SECTIONS]
+    sections = [section for section, _ in readers if section in LANGUAGE_SECTIONS]
     if not sections:
         return ()
     missing = [section for section in dict.fromkeys(sections) if document.get(section) is None]

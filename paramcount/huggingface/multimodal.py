@@ -75,7 +75,6 @@ def get_language_section(document: Mapping[str, Any], sections: Sections) -> Map
 
 
 def find_language_type(section: Mapping[str, Any], sections: Sections) -> str:
-    """The model type of the language model."""
     model_type = section.get("model_type", sections.default_type)
     if sections.classes:
         model_type = find_type_of_class(section, sections)
@@ -155,7 +154,6 @@ def find_type_of_class(section: Mapping[str, Any], sections: Sections) -> str:
 
 
 def find_type_of_version(section: Mapping[str, Any], sections: Sections) -> str:
-    """The model type for the `version` of a section."""
     version = section.get("version")
     if str(version) in sections.versions:
         return sections.versions[str(version)]

@@ -23,14 +23,9 @@ def report_missing(path: str) -> NoReturn:
     raise MissingSizeError(path)
 
 
-class Slot(NamedTuple):
-    """Where one missing size is stored."""
-
-    fields: dict[str, Any]
-    name: str
-
-
-def split_sizes(sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str]) -> tuple[Any, dict[str, Slot]]:
+def split_sizes(
+    sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str]
+) -> tuple[Any, dict[str, dict[str, Any]]]:
     """The sizes with other values, as an object with the methods of their architecture, without the missing sizes.
 
     Args:
@@ -40,9 +35,9 @@ def split_sizes(sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str])
 
     Reading one of the missing sizes raises MissingSizeError.
 
-    Returns: The object, and {path: slot} of the missing sizes.
+    Returns: The object, and {path: the sizes of its block} of the missing sizes.
     """
-    slots: dict[str, Slot] = {}
+    slots: dict[str, dict[str, Any]] = {}
 
     def build(block: Any, prefix: str) -> Any:
         fields = {}
@@ -56,7 +51,7 @@ def split_sizes(sizes: Sizes, values: Mapping[str, Any], missing: Sequence[str])
             elif name not in absent:
                 fields[name] = values.get(path, value)
         partial = architecture.make(fields, lambda name: report_missing(prefix + name))
-        slots.update((prefix + name, Slot(partial.__dict__, name)) for name in absent)
+        slots.update((prefix + name, partial.__dict__) for name in absent)
         return partial
 
     return build(sizes, ""), slots

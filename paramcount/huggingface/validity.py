@@ -85,14 +85,14 @@ class Validator:
     def apply(self, check: Check, values: Mapping[str, int]) -> ParamcountError | None:
         """The error that a check raises for these values of the varying sizes; None if it raises none."""
         for path, value in values.items():
-            self.slots[path].fields[self.slots[path].name] = value
+            self.slots[path][path.rpartition(".")[2]] = value
         try:
             check(self.partial)
         except ParamcountError as error:
             return error.with_traceback(None)
         finally:
             for path in values:
-                del self.slots[path].fields[self.slots[path].name]
+                del self.slots[path][path.rpartition(".")[2]]
         return None
 
     def clip(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
