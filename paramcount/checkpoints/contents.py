@@ -93,7 +93,6 @@ class StoredCount(JsonResult):
 
 
 def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
-    """The contents of a checkpoint."""
     content = unpack(checkpoint)
     meanings = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
     match = identify_models(checkpoint, content, meanings)

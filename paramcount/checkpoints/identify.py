@@ -41,7 +41,6 @@ class Identification(NamedTuple):
 
 
 def identify_models(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Identification:
-    """The zoo models in a checkpoint, or the nearest one."""
     tried: list[Verification] = []
     found: list[Verification] = []
     nearest = None

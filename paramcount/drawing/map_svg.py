@@ -33,7 +33,6 @@ ACTIVE = 'fill="#000" fill-opacity=".5"'
 
 
 def render_map(map: ParameterMap, id: str = "map") -> str:
-    """The map as one SVG element."""
     name = re.sub(r"[^A-Za-z0-9_-]", "-", id)
     width, height = fmt(map.width), fmt(map.height)
     cells = CellWriter(name)
@@ -78,7 +77,6 @@ def make_style(map: ParameterMap) -> str:
 
 
 def list_component_rules(component: str, colour: str) -> list[str]:
-    """The colours of a component and of text on it."""
     return [f"{ROOT} .{component}{{fill:{colour}}}", f"{ROOT} .on-{component}{{fill:{choose_text_colour(colour)}}}"]
 
 

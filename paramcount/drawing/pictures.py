@@ -43,7 +43,6 @@ SWATCHES = 130.0  # width of the legend's symbols
 
 
 def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
-    """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
     trace = trace_drawn(model, tokens)

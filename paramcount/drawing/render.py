@@ -86,7 +86,6 @@ def escape_text(text: str, longest: int = 200) -> str:
 
 
 def render_svg(drawing: Drawing, id: str = "drawing") -> str:
-    """The drawing as one SVG element."""
     width, height = fmt(drawing.width), fmt(drawing.height)
     name = re.sub(r"[^A-Za-z0-9_-]", "-", id)
     title = f"{escape_text(drawing.title)}: forward pass of {drawing.tokens:,} tokens, drawn to scale"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from paramcount.counting.tensors import sum_unreachable
@@ -49,60 +48,37 @@ def explain_model(model: Model, *, layer: int | str | None = None, head: bool = 
         notes.append(f"the formulas hold if {join_words(map(str, walk.conditions), 'and')}")
     for reason, n in sum_unreachable(model.sizes, model.reading.head).items():
         notes.append(f"not included in the total: unreachable {n:,} ({reason})")
-    return explain_rows(model, walk, main, not_included, numbers=list_numbers(chain(*others.values())), notes=notes)
-
-
-def explain_rows(
-    model: Model,
-    walk: PieceWalk,
-    rows: Sequence[TensorRow],
-    not_included: Iterable[Component] = (),
-    *,
-    numbers: Iterable[object] = (),
-    of: str = "model",
-    subject: str = "",
-    notes: Iterable[str] = (),
-) -> Explanation:
-    """The explanation of some weights of a model. `numbers`: those in the formulas outside the total."""
-    untied = [row for row in rows if row.tied_to is None]
-    explanation = make_explanation(
-        model,
-        walk,
-        list_components(rows, walk),
-        not_included,
-        numbers=chain(list_numbers(rows), numbers),
-        of=of,
-        subject=subject,
-        notes=notes,
+    numbers = list_numbers(chain(*others.values()))
+    return make_explanation(
+        model, walk, list_components(main, walk), main, not_included=not_included, numbers=numbers, notes=notes
     )
-    return replace(explanation, expert_groups=tuple(list_expert_groups(untied, walk, find_kinds(rows, walk))))
 
 
 def make_explanation(
     model: Model,
     walk: PieceWalk,
     components: Sequence[Component],
-    not_included: Iterable[Component],
+    rows: Sequence[TensorRow] = (),
     *,
-    numbers: Iterable[object],
-    of: str,
-    subject: str,
-    notes: Iterable[str],
+    not_included: Iterable[Component] = (),
+    numbers: Iterable[object] = (),
+    notes: Iterable[str] = (),
 ) -> Explanation:
-    """The explanation that these components sum to, with the sizes in `numbers`, in the order in which the architecture
-    declares them."""
-    used = {name for number in numbers for name in getattr(number, "names", ())}
+    """The explanation of a model by components, with the sizes in their tensors and in `numbers`, in the order in which
+    the architecture declares them. `rows`: the tensors of the components, for their experts."""
+    used = {name for number in chain(list_numbers(rows), numbers) for name in getattr(number, "names", ())}
+    untied = [row for row in rows if row.tied_to is None]
     return Explanation(
         id=model.id,
         name=model.name,
-        of=of,
-        subject=subject,
+        of="model",
+        subject="",
         total=sum(component.value for component in components),
         active=sum(component.active for component in components),
         sizes=tuple(make_size(model, name, value) for name, value in walk.values.items() if name in used),
         fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
         components=tuple(components),
-        expert_groups=(),
+        expert_groups=tuple(list_expert_groups(untied, walk, find_kinds(rows, walk))),
         not_included=tuple(component for component in not_included if component.value),
         changes=tuple(describe_changes(model)),
         notes=tuple(notes),

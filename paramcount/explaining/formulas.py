@@ -87,7 +87,6 @@ def sum_symbols(sizes: Sizes, head: bool, fixed: frozenset[str]) -> tuple[Sizes,
 
 
 def select_count(sums: Sums, c: Sizes, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
-    """The count that `of` names."""
     if not isinstance(of, str):
         raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a string: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from paramcount.counting.sum_weights import list_flows, list_numbers
@@ -43,8 +44,7 @@ def explain_head(model: Model, walk: PieceWalk, layer: int | str | None) -> Expl
     """The explanation of one head of a layer; by default, of the first layer with attention."""
     stacks, attentions = list_stacks(walk), list(list_attentions(model, walk))
     if not attentions:
-        expected = "a model with attention"
-        raise ParamcountError("has no attention heads", where=model.id, expected=expected)
+        raise ParamcountError("has no attention heads", where=model.id, expected="a model with attention")
     attention, stack, index, kind = find_attention(model, stacks, attentions, layer)
     check_not_routed(model, walk, attention)
     heads = walk.evaluate(attention.q.shape[1])
@@ -62,22 +62,21 @@ def explain_head(model: Model, walk: PieceWalk, layer: int | str | None) -> Expl
         (shared if matrix.heads is None else biases if is_bias else own).append(line)
         if matrix.heads is not None and walk.evaluate(matrix.heads) != heads and not is_bias:
             groups.setdefault(walk.evaluate(matrix.heads), []).append(name)
-    return make_explanation(
+    components = [
+        sum_component(name, tuple(line for line in own if line.component == name))
+        for name in dict.fromkeys(line.component for line in own)
+    ]
+    others = (("biases of the head", biases), ("shared by all heads", shared))
+    explanation = make_explanation(
         model,
         walk,
-        [
-            sum_component(name, tuple(line for line in own if line.component == name))
-            for name in dict.fromkeys(line.component for line in own)
-        ],
-        [
-            sum_component(name, tuple(lines))
-            for name, lines in (("biases of the head", biases), ("shared by all heads", shared))
-        ],
+        components,
+        not_included=[sum_component(name, tuple(lines)) for name, lines in others],
         numbers=(matrix.per_head for matrix in matrices),
-        of="head",
-        subject=f"one of {heads} heads in layer {index} of {stack.title} ({stack.describe_kind(kind)})",
         notes=[describe_sharing(names, heads, n) for n, names in groups.items()],
     )
+    subject = f"one of {heads} heads in layer {index} of {stack.title} ({stack.describe_kind(kind)})"
+    return replace(explanation, of="head", subject=subject)
 
 
 def describe_sharing(names: Sequence[str], heads: int, n: int) -> str:
@@ -126,11 +125,8 @@ def find_attention(
     ]
     if layer is None:
         if not matches:  # ALBERT
-            found, expected = (
-                "has no layer with its own attention heads",
-                "a model whose layers do not share all weights",
-            )
-            raise ParamcountError(found, where=model.id, expected=expected)
+            problem = "has no layer with its own attention heads"
+            raise ParamcountError(problem, where=model.id, expected="a model whose layers do not share all weights")
         attention, stack, kind = matches[0]
         return attention, stack, min(stack.runs[kind])[0], kind
     stack, index, kind = find_layer(model, stacks, layer)

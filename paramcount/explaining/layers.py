@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable
-from paramcount.explaining.explain import explain_rows
+from paramcount.explaining.explain import make_explanation
 from paramcount.explaining.explanation import Explanation
-from paramcount.explaining.lines import find_kinds
+from paramcount.explaining.lines import find_kinds, list_components
 from paramcount.explaining.pieces import PieceWalk
 from paramcount.flow import Repeat
 from paramcount.output.layer_kinds import describe_kind
@@ -36,7 +37,6 @@ class LayerStack(NamedTuple):
         return format_runs(run for runs in self.runs for run in runs)
 
     def find_kind(self, index: int) -> int | None:
-        """The index into `kinds` for the layer with this index."""
         for i, runs in enumerate(self.runs):
             if any(first <= index < first + n for first, n in runs):
                 return i
@@ -67,7 +67,8 @@ def explain_layer(model: Model, walk: PieceWalk, layer: int | str) -> Explanatio
     subject = f"layer {index} of {stack.title} ({'; '.join(facts)})"
     others = [f"{other.title}.{other.indices}" for other in stacks if other is not stack]
     notes = [f"other stacks: {'; '.join(others)}"] if others else []
-    return explain_rows(model, walk, rows, of="layer", subject=subject, notes=notes)
+    explanation = make_explanation(model, walk, list_components(rows, walk), rows, notes=notes)
+    return replace(explanation, of="layer", subject=subject)
 
 
 def list_stacks(walk: PieceWalk) -> list[LayerStack]:

@@ -132,7 +132,6 @@ class _Reader:
         self.order = "<"
 
     def take(self, n: int) -> bytes:
-        """The next n bytes."""
         start = self.at - self.window_start
         if start + n > len(self.window):
             self._move_window(n)

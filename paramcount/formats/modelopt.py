@@ -53,7 +53,6 @@ def name_formats(groups: Iterable[PackedGroup]) -> str:
 
 
 def list_groups(config: Mapping[str, Any], left_out: ModuleNames) -> tuple[PackedGroup, ...]:
-    """The modules of each format."""
     layers = config.get("quantized_layers")
     if layers is None:
         packing = find_packing(config.get("quant_algo"), config.get("group_size"))

@@ -193,7 +193,6 @@ def unwrap_modelopt(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def find_model_type(document: Mapping[str, Any]) -> Any:
-    """The model type of the language model."""
     text_config = document.get("text_config")
     inner = text_config.get("model_type") if isinstance(text_config, Mapping) else None
     return inner or document.get("model_type")
@@ -252,7 +251,6 @@ def make_method_plan(method: str, config: Mapping[str, Any], dtype: str) -> Plan
 
 
 def make_unknown_size_error(method: str) -> ParamcountError:
-    """The error for a known method whose size is unknown."""
     return ParamcountError(f"uses {method} with options whose stored size paramcount cannot compute")
 
 
@@ -302,7 +300,6 @@ def read_block(value: object) -> Block | None:
 
 
 def find_weight_dtype(name: str) -> WeightDtype | None:
-    """The format with this name; None if there is none."""
     if found := guess_format(name).find_dtype(name):
         return found
     return next((found for format in load_formats() if (found := format.find_dtype(name))), None)

@@ -46,7 +46,6 @@ def integer_from(least: int) -> Kind:
 
 
 def choice(*names: str) -> Kind:
-    """One of these names."""
     return Kind("", lambda value: isinstance(value, str) and value in names, names)
 
 

@@ -107,7 +107,6 @@ def shorten_list(pieces: list[str]) -> list[str]:
 
 
 def to_json(value: Any) -> Any:
-    """A value for JSON."""
     if isinstance(value, Sizes):
         return {name: to_json(inner) for name, inner in value.__dict__.items()}
     return list(value) if isinstance(value, tuple) else value

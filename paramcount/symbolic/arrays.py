@@ -80,7 +80,6 @@ def check_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[str
 
 
 def _check_integer(name: str, value: Any, least: int | None) -> Any:
-    """An int, or an array of integers as int64."""
     expected = f"{describe_integer(least)}, an array of integers or a symbol"
     lowest = -LARGEST_INT64 if least is None else least
     if is_array(value) and value.dtype.kind in "iu" and value.size:

@@ -82,7 +82,6 @@ class Decisions:
         raise ParamcountError(f"{symbol} is symbolic, so code cannot depend on its value", expected="+, - and *")
 
     def describe(self, symbol: Polynomial) -> str:
-        """A symbol as text."""
         return format_formula(factor(symbol.terms))
 
 

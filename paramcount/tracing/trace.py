@@ -144,7 +144,6 @@ class CacheEntry(NamedTuple):
 
 
 def count_layers(step: Step) -> int:
-    """The layers that contain a step."""
     return prod(scope.copies for scope in step.layers)
 
 

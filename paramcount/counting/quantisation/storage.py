@@ -202,7 +202,6 @@ def names_mtp(tensors: Iterable[TensorRow], plan: Plan) -> bool:
 
 
 def list_modules(tensor: TensorRow) -> list[str]:
-    """The module of a tensor in each of its layers."""
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     indices = tensor.layer.indices if tensor.layer else (0,)
     return [module.replace("{layer}", str(i)) for i in indices]

@@ -89,7 +89,6 @@ def get_abilities(format: WeightFormat) -> Abilities:
 
 
 def list_abilities() -> tuple[Abilities, ...]:
-    """What can be done with each format."""
     return tuple(abilities for abilities in map(get_abilities, load_formats()) if abilities.name)
 
 

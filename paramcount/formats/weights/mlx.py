@@ -9,7 +9,7 @@ ml-explore/mlx-lm, mlx_lm/utils.py (quantize_model); Blaizzy/mlx-vlm, mlx_vlm/ut
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -66,9 +66,6 @@ class Mlx(WeightFormat):
 
     def get_label(self, packing: Packing) -> str:
         return f"{self.name} {packing.bits}-bit"
-
-    def describe(self, packings: Sequence[Packing]) -> list[str]:
-        return list(dict.fromkeys(map(self.get_label, packings)))
 
     # ---- what a config states
 

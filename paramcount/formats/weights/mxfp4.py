@@ -85,9 +85,6 @@ class Mxfp4(WeightFormat):
         texts = {"FP4": f"FP4 in groups of {GROUP}", self.name: self.name}
         return [texts[label] for label in sorted(set(map(self.get_label, packings)))]
 
-    def name_group(self, dtype: str | None, roles: Sequence[str], stated: Stated) -> str:
-        return self.name
-
     # ---- what a config states
 
     def read(self, method: str, config: Mapping[str, Any]) -> Stated | None:
