@@ -39,7 +39,7 @@ class Logics(LlavaQwen):
     released_as = {}
     sections = sizes.Sections("qwen3", ignores_model_type=True, is_flat=True, other_sections=("siglip_config",))
     named_sections = {}
-    conditions = (both_fit, sizes.one_of("mm_projector_type", ("mlp2x_gelu",), "linear"))  # type: ignore[assignment]
+    conditions = (both_fit, sizes.one_of("mm_projector_type", ("mlp2x_gelu",), "linear"))
     unused_keys = ("mm_vision_tower", "mm_vision_select_layer", "mm_vision_select_feature")
     encoder_prefix = "model.vision_tower.vision_towers.1.vision_tower.vision_model."
     convnext_prefix = "model.vision_tower.vision_towers.0.vision_tower."

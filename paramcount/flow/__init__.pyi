@@ -295,6 +295,8 @@ from paramcount.flow.operations.lookups import place_tables as place_tables
 from paramcount.flow.operations.lookups import axial_positions as axial_positions
 from paramcount.flow.operations.lookups import learned_rows as learned_rows
 from paramcount.flow.operations.lookups import position_table as position_table
+from paramcount.flow.operations.mesa import MesaState as MesaState
+from paramcount.flow.operations.mesa import mesa_state as mesa_state
 from paramcount.flow.operations.norms import Norm as Norm
 from paramcount.flow.operations.norms import describe_eps as describe_eps
 from paramcount.flow.operations.norms import divide_by_magnitude as divide_by_magnitude

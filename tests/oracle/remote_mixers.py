@@ -2,7 +2,9 @@
 
 The authors' code is not run. Names and order are those of src/glublm/model.py of github Den-Sec/glublm@f6b0c55b93ae, of
 custom_models/sba of github fla-org/flame@e11e7be75b9e, and of modeling_hymba.py of nvidia/Hymba-1.5B-Base in github
-gunho1123/lutmamba@a8bc85da5a5c, with the mask of barebones_hymba_block.py of github NVlabs/hymba@df5b2a95b990.
+gunho1123/lutmamba@a8bc85da5a5c, with the mask of barebones_hymba_block.py of github NVlabs/hymba@df5b2a95b990; and
+those of fla/layers and fla/ops/mesa_net/naive.py of github fla-org/flash-linear-attention@bc3b101dcb71. What MoBA and
+NSA choose is not computed.
 """
 
 # mypy: disable-error-code="misc, no-any-return"
@@ -76,6 +78,60 @@ class StickBreaking(nn.Module):
                 out[i] += left * share * v[j]
                 left = left * (1 - share)
         return self.o_proj(out.flatten(1)[None])
+
+
+class Mesa(recurrent.Streams):
+    """The system of each token is solved exactly, as naive_mesa_net_exact does."""
+
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, self.c, width = c.hidden_size, c, c.num_heads * c.head_dim
+        for name in ("q", "k", "v"):
+            self.add_module(f"{name}_proj", linear(d, width))
+        self.q_conv1d, self.k_conv1d = (
+            recurrent.Convolution(width, c.conv_size),
+            recurrent.Convolution(width, c.conv_size),
+        )
+        self.a_proj, self.b_proj = linear(d, c.num_heads, bias=True), linear(d, c.num_heads, bias=True)
+        self.lambda_params = nn.Parameter(torch.zeros(width))
+        if c.use_output_gate:
+            self.g_proj = linear(d, width)
+        self.o_norm, self.o_proj = recurrent.Norm(c.head_dim, c.norm_eps), linear(width, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads(self.stream(x, name), self.c.num_heads) for name in ("q", "k", "v"))
+        q, k = (y * torch.rsqrt(y.square().sum(-1, keepdim=True) + 1e-6) for y in (q, k))
+        beta, decay = self.b_proj(x)[0].sigmoid(), self.a_proj(x)[0].sigmoid()[..., None, None]
+        ridge = nn.functional.softplus(self.lambda_params).view(q.shape[1:]) + self.c.lambda_lower_bound
+        keys, values, out = torch.zeros(1), torch.zeros(1), []
+        for t in range(len(q)):
+            scaled = (k[t] * beta[t, :, None])[..., None]
+            keys, values = keys * decay[t] + scaled * k[t, :, None], values * decay[t] + scaled * v[t, :, None]
+            solved = torch.linalg.solve(keys + torch.diag_embed(ridge), q[t])
+            out.append((solved[..., None] * values).sum(-2))
+        y = self.o_norm(torch.stack(out))
+        if self.c.use_output_gate:
+            y = y * nn.functional.silu(heads(self.g_proj(x), self.c.num_heads))
+        return self.o_proj(y.flatten(1)[None])
+
+
+class BlockAttention(nn.Module):
+    """The modules of MoBA and of NSA."""
+
+    def __init__(self, c: Any, index: int) -> None:
+        super().__init__()
+        d, n, groups = c.hidden_size, c.num_heads, c.num_kv_heads or c.num_heads
+        width = getattr(c, "head_dim", d // n)
+        self.q_proj, self.o_proj = linear(d, n * width, bias=c.qkv_bias), linear(n * width, d)
+        self.k_proj, self.v_proj = (linear(d, groups * width, bias=c.qkv_bias) for _ in range(2))
+        if c.model_type == "nsa":
+            self.g_proj: nn.Module = linear(d, 3 * n)
+            return
+        self.o_norm = RMSNorm(width, 1e-6)
+        if c.qk_norm:
+            self.q_norm, self.k_norm = RMSNorm(width, 1e-5), RMSNorm(width, 1e-5)
+        if c.use_output_gate:
+            self.g_proj = nn.Sequential(linear(d, width), linear(width, d))
 
 
 class HymbaBlock(nn.Module):
@@ -188,7 +244,14 @@ class Hymba(nn.Module):
         return {"logits": self.lm_head(self.model.final_layernorm(x[self.n :]))[None]}
 
 
-BUILDERS: dict[str, Any] = {"hymba": Hymba, "glublm": Glub, "sba": lambda c: recurrent.FlaModel(c, StickBreaking)}
+BUILDERS: dict[str, Any] = {
+    "mesa_net": lambda c: recurrent.FlaModel(c, Mesa),
+    "moba": lambda c: recurrent.FlaModel(c, BlockAttention),
+    "nsa": lambda c: recurrent.FlaModel(c, BlockAttention),
+    "hymba": Hymba,
+    "glublm": Glub,
+    "sba": lambda c: recurrent.FlaModel(c, StickBreaking),
+}
 GLUB = {
     "model_type": "glublm", "architectures": ["GlubLM"], "vocab_size": 96, "d_model": 32, "n_layers": 3, "n_heads": 4,
     "ffn_hidden": 44, "max_seq_len": 64, "rope_theta": 300.0, "tie_embeddings": True, "rms_norm_eps": 0.01,
@@ -197,6 +260,12 @@ SBA = {
     **recurrent.SIZES, "model_type": "sba", "num_heads": 4, "num_kv_heads": None, "qkv_bias": False,
     "window_size": 7, "rope_theta": 300.0,
 }  # fmt: skip
+MESA = {
+    **recurrent.SIZES, "model_type": "mesa_net", "num_heads": 3, "head_dim": 10, "conv_size": 3,
+    "use_output_gate": False, "lambda_lower_bound": 0.25,
+}  # fmt: skip
+MOBA = {**SBA, "model_type": "moba", "num_kv_heads": 2, "qk_norm": False, "use_output_gate": False}
+NSA = {**SBA, "model_type": "nsa", "num_heads": 32, "num_kv_heads": 2, "head_dim": 6}
 HYMBA = {
     "model_type": "hymba", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4,
     "num_key_value_heads": 2, "intermediate_size": 44, "rms_norm_eps": 0.01, "hidden_act": "silu",
@@ -225,11 +294,20 @@ MODELS: dict[str, dict[str, Any]] = {
     "glublm": GLUB,
     "glublm, not tied": {**GLUB, "tie_embeddings": False},
     "sba": SBA,
+    "mesa_net": MESA,
+    "mesa_net, gated": {**MESA, "use_output_gate": True, "attn": recurrent.HYBRID, "lambda_lower_bound": 0.5},
     "sba, biased": {**SBA, "qkv_bias": True, "intermediate_size": None, "tie_word_embeddings": True},
+}
+
+COUNTED: dict[str, dict[str, Any]] = {
+    "moba": MOBA,
+    "moba, gated": {**MOBA, "qk_norm": True, "use_output_gate": True, "qkv_bias": True, "num_kv_heads": None},
+    "nsa": NSA,
+    "nsa, biased": {**NSA, "qkv_bias": True},
 }
 
 
 def build(name: str) -> nn.Module:
-    c = SimpleNamespace(**MODELS[name])
+    c = SimpleNamespace(**{**MODELS, **COUNTED}[name])
     model: nn.Module = BUILDERS[c.model_type](c).eval()
     return model
