@@ -159,3 +159,11 @@ def test_a_size_that_only_some_models_have_is_a_column_by_its_field_its_key_and_
     for name, id in (("d_kv_lora", "deepseek-v3"), ("kv_lora_rank", "deepseek-v3"), ("vision.d_model", "qwen2-vl-7b")):
         lines = run("list", id, "--columns", f"id,{name}", "--csv").out.splitlines()
         assert int(lines[1].split(",")[1]) > 0
+
+
+def test_a_search_that_tiny_models_match_says_that_they_are_outside_the_zoo(run: Runner) -> None:
+    found, others = run("list", "tiny"), run("list", "gpt2")
+    assert "whisper-tiny" in found.out
+    names = "tiny-gpt2, tiny-mixtral and tiny-mamba"
+    assert found.err == f"note: {names} are trained examples outside the zoo; run `paramcount tiny-gpt2`\n"
+    assert (others.code, others.err) == (0, "")

@@ -385,7 +385,7 @@ def test_accelerate_counts_the_model_without_its_head() -> None:
 
 
 def test_the_command_trains_adapters(run: Runner) -> None:
-    text = run("training", "llama-3.1-8b", "--qlora", "--dora", "-r", "8", "--context", "1k").out
+    text = run("training", "llama-3.1-8b", "--qlora", "--dora", "--rank", "8", "--context", "1k").out
     assert "QDoRA, rank 8, 22,347,776 of 8,052,609,024 parameters trained" in " ".join(text.split())
     assert "NF4 (double quantisation)" in text
     offloaded = run("training", "llama-3.1-8b", "--fsdp", "8", "--offload-optimizer", "cpu", "--context", "1k").out

@@ -87,6 +87,7 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = [*args]  # click removes them
         try:
             extra = super().parse_args(ctx, args)
         except click.BadOptionUsage as error:
@@ -95,5 +96,7 @@ class Command(click.Command):
         if extra and not ctx.resilient_parsing:
             arguments = ", ".join(map(quote, extra[:3])) + (", …" if len(extra) > 3 else "")
             plural = "s" if len(extra) > 1 else ""
-            raise ParamcountError(f"unexpected argument{plural} {arguments}; run `{ctx.command_path} --help`")
+            before = words[words.index(extra[0]) - 1] if words[0] != extra[0] else ""
+            flag = f"{before} takes no value; " if before.startswith("--") and before != "--" else ""
+            raise ParamcountError(f"unexpected argument{plural} {arguments}; {flag}run `{ctx.command_path} --help`")
         return extra

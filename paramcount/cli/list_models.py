@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 import click
 
 from paramcount.cli.options import (
@@ -13,7 +16,7 @@ from paramcount.cli.options import (
     option,
 )
 from paramcount.cli.paper import check_paper_options, paper_options
-from paramcount.errors import ParamcountError, describe_value, find_nearest, quote
+from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, quote
 from paramcount.output.tables import Table
 from paramcount.symbolic.quantities import parse_quantity
 
@@ -49,8 +52,10 @@ def command(
     """
     from paramcount.cli.progress import progress_callback
     from paramcount.database.listing import list_model_rows, search_rows, select_rows
+    from paramcount.tiny import NAMES
     from paramcount.views.compare import build_comparison_table
     from paramcount.views.wording import Wording
+    from paramcount.zoo.names import matches_name
 
     check_paper_options(request, units, caption, label)
     most = None if limit is None else parse_quantity(limit) if len(limit) <= 18 else 0
@@ -58,8 +63,12 @@ def command(
         raise ParamcountError(f"= {describe_value(limit)}", where="--limit", expected="a positive integer")
     with progress_callback("counting models") as watch:
         found = search_rows(list_model_rows(estimates=estimates, watch=watch), words)
+    is_tiny = any(word.casefold().startswith("tiny") for word in words)
+    examples = [name for name in NAMES if is_tiny and all(matches_name(word, name) for word in words)]
     if words and not found:
-        raise make_search_error(words)
+        raise make_search_error(words, examples)
+    if examples and request.table_format != "json":
+        click.echo(f"note: {describe_examples(examples)}", sys.stderr)
     with progress_callback("reading models") as watch:
         rows, columns, sort = select_rows(found, where, columns, sort, watch)
     if sort is None:
@@ -76,11 +85,19 @@ def command(
     request.emit(make_table)
 
 
-def make_search_error(words: tuple[str, ...]) -> ParamcountError:
-    """The error for words that no model contains, with the nearest names to a single one."""
+def describe_examples(names: Sequence[str]) -> str:
+    """Why tiny models are not listed, and how they are shown."""
+    verb = "is a trained example" if len(names) == 1 else "are trained examples"
+    return f"{join_words(names, 'and')} {verb} outside the zoo; run `paramcount {names[0]}`"
+
+
+def make_search_error(words: tuple[str, ...], examples: Sequence[str]) -> ParamcountError:
+    """The error for words that no model contains, with the nearest names to a single one, or with tiny models."""
     import paramcount.zoo as zoo
 
     names = [*zoo.list_families(), *zoo.list_ids()]
     nearest = find_nearest(words[0].casefold(), names) if len(words) == 1 else ()
     shown = " and ".join(map(quote, words[:3])) + (" and …" if len(words) > 3 else "")
+    if examples:
+        return ParamcountError(f"no model in the zoo matches {shown}; {describe_examples(examples)}")
     return ParamcountError(f"no model matches {shown}", expected="part of a name, such as qwen", nearest=nearest)

@@ -8,7 +8,7 @@ from paramcount.cli.options import MODEL, Choice, CommandRequest, define_command
 
 
 @define_command("lora", "llama-3.1-8b -r 16 --targets attention", MODEL)
-@option("-r N", "Rank (default: 16); IA³ has none.", default=16)
+@option("-r,--rank N", "Rank (default: 16); IA³ has none.", dest="r", default=16)
 @option(
     "--targets A,B,…", "Adapt these modules: names, attention, mlp, mixer, experts, router or all-linear (default)."
 )

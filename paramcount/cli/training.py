@@ -41,7 +41,7 @@ ADAPTER_OPTIONS = {
 @adapter_option("--lora", "Train LoRA adapters; the weights of the model are frozen.")
 @adapter_option("--qlora", "The same beside weights in NF4: --lora --weights nf4-double.")
 @adapter_option("--dora", "Train DoRA adapters; with --qlora, QDoRA.")
-@adapter_option("-r N", "Rank (default: 16).")
+@adapter_option("-r,--rank N", "Rank (default: 16).", dest="r")
 @adapter_option("--targets A,B,…", "Adapt these modules, as in lora (default: all-linear).")
 @adapter_option("--target-parameters A,B,…", "Adapt these parameters: mlp.experts.gate_up_proj, ….")
 @adapter_option("--target-pattern REGEX", "Adapt the modules whose full names match.")
