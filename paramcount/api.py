@@ -601,22 +601,12 @@ def plan(
     >>> memory("llama-3.1-70b", **best.arguments).fit.free_bytes == best.fit.free_bytes
     True
     """
+    given = dict(locals())
     from paramcount.costs.plan.plan import make_plan
     from paramcount.costs.plan.records import Need
 
-    need = Need(
-        users=users,
-        context=context,
-        kv_dtype=kv_dtype,
-        state_dtype=state_dtype,
-        source=source,
-        engine=engine,
-        engine_options=engine_options or {},
-        draft=load_draft(draft, options),
-        draft_dtype=draft_dtype,
-        overhead=overhead,
-        utilization=utilization,
-    )
+    changed = {"engine_options": engine_options or {}, "draft": load_draft(draft, options)}
+    need = Need(**{name: given[name] for name in Need._fields} | changed)
     return make_plan(load(model, **options), need, gpus=gpu, dtypes=dtype, limit=limit)
 
 
@@ -657,20 +647,10 @@ def flops(
     >>> bound.weights_bytes, bound.cache_bytes, f"{1000 * bound.seconds:.2f} ms"
     (15009849344, 1073741824, '4.80 ms')
     """
+    given = dict(locals())
     from paramcount.costs.flops import measure_flops
 
-    loaded = load(model, **options)
-    return measure_flops(
-        loaded,
-        context=context,
-        source=source,
-        train_tokens=train_tokens,
-        gpu=gpu,
-        mfu=mfu,
-        batch=batch,
-        dtype=dtype,
-        kv_dtype=kv_dtype,
-    )
+    return measure_flops(load(given.pop("model"), **given.pop("options")), **given)
 
 
 def lora(
@@ -713,17 +693,12 @@ def lora(
     >>> lora("llama-3.1-8b", r=8, targets=["q_proj", "v_proj"]).trainable
     3407872
     """
+    given = dict(locals())
     from paramcount.costs.adapters.adapters import measure_adapter
     from paramcount.costs.adapters.saved import choose_options
 
-    loaded = load(model, **options)
-    given = {
-        "r": r, "targets": targets, "target_pattern": target_pattern, "target_parameters": target_parameters,
-        "exclude_modules": exclude_modules, "exclude_pattern": exclude_pattern, "layers_pattern": layers_pattern,
-        "layers_to_transform": layers_to_transform, "rank_pattern": rank_pattern or {}, "method": method,
-        "modules_to_save": modules_to_save, "bias": bias, "dtype": dtype,
-    }  # fmt: skip
-    return measure_adapter(loaded, **choose_options(loaded, given))
+    loaded = load(given.pop("model"), **given.pop("options"))
+    return measure_adapter(loaded, **choose_options(loaded, given | {"rank_pattern": rank_pattern or {}}))
 
 
 def find_adapters(model: ModelLike, trainable: str | int, **options: Unpack[LoadOptions]) -> AdapterSearch:

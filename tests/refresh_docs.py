@@ -32,7 +32,7 @@ from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
 from paramcount.costs.gpus import list_gpus
 from paramcount.costs.render_flops import format_amount
-from paramcount.database.dictionary import render_columns
+from paramcount.database.tables import find_table
 from paramcount.formats.weights import list_abilities
 from tests.headers import write_file
 from tests.logged import make_table as make_logged_table
@@ -128,7 +128,9 @@ def show(source: str, text: str) -> str:
     if source == "recommended GPUs":
         return make_recommendation_table()
     if source.startswith("columns of "):
-        return render_columns(source.removeprefix("columns of "))
+        fields = find_table(source.removeprefix("columns of ")).fields
+        lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
+        return "\n".join([*lines, *(f"| `{f.name}` | {f.type} | {f.unit} | {f.meaning} |" for f in fields)])
     path, _, start = source.partition(" from ")
     content = (ROOT / path).read_text(encoding="utf-8")
     return f"{text.partition(chr(10))[0]}\n{content[content.index(start) :]}```"

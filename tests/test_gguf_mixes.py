@@ -18,7 +18,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.writers.gguf_names import find_layout, list_gguf_tensors
-from paramcount.costs.gguf_mixes import choose_types, find_facts, is_quantised, list_layers, list_mix
+from paramcount.costs.gguf_mixes import choose_layer_types, find_facts, is_quantised, list_layers, list_mix
 from paramcount.counting.components import TOWERS
 from paramcount.formats.weights.gguf import MIXES
 from tests.running import Runner
@@ -145,7 +145,7 @@ def test_every_tensor_has_the_type_that_llama_quantize_chooses(model: str) -> No
     for mix in MIXES:
         snapshot = dict(SNAPSHOTS[model, mix])
         facts = find_facts(count, tensors, mix, layout, imatrix=False)
-        for (layer, name, _), (tensor, type) in zip(order, choose_types(tensors, facts), strict=True):
+        for (layer, name, _), (_, tensor, type) in zip(order, choose_layer_types(tensors, facts), strict=True):
             if is_quantised(tensor):
                 compared += 1
                 expected = snapshot.pop((layer, name.removeprefix("blk.{layer}.")), MIXES[mix])

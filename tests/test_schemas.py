@@ -12,12 +12,19 @@ import pytest
 
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.schemas import ENTRY, list_schemas, read_schema
+from paramcount.schemas import ENTRY, list_schemas, read_schema_text
 from tests.json_outputs import command_lines
 from tests.refusing import assert_one_line
 from tests.running import Runner
 
 jsonschema = pytest.importorskip("jsonschema")
+
+
+def read_schema(command: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(read_schema_text(command))
+    return schema
+
+
 WITHOUT_JSON = {"add", "docs", "draw", "explore", "export", "help", "map", "report", "schema"}
 
 

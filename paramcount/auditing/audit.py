@@ -20,7 +20,7 @@ from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.verdicts import Judgement, count_verdicts, explain_claim, find_worst, format_true, judge
 from paramcount.counting.results import SCHEMA_VERSION, describe_result, render_notebook
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
-from paramcount.formats.files import expand_home
+from paramcount.formats.files import expand_home, read_text
 from paramcount.output.numbers import describe_verdict
 from paramcount.zoo.names import find_id, find_shared_entry, index_spellings, normalize_name
 
@@ -167,7 +167,9 @@ def read_tables(source: object) -> ClaimTables:
             raise ParamcountError("no data on standard input", expected="piped data or the path of a file")
         return claim_tables.from_bytes(sys.stdin.buffer.read(claim_tables.MOST_BYTES + 1), "standard input")
     if isinstance(source, (str, Path)):
-        return claim_tables.from_path(expand_home(str(source)))
+        path = expand_home(str(source))
+        text = read_text(path, claim_tables.KIND_OF_FILE, claim_tables.MOST_BYTES)
+        return claim_tables.from_text(text, make_printable(path))
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         source = source.to_dict("records")
     if isinstance(source, Iterable) and not isinstance(source, (bytes, Mapping)):

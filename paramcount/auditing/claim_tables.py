@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.auditing.cells import has_decimal_commas
 from paramcount.auditing.headings import COUNTS, Heading, describe_expected, parse_heading
 from paramcount.auditing.layout import Grid, arrange
 from paramcount.errors import ParamcountError, locate_errors, make_printable, quote
-from paramcount.formats.files import decode_text, read_text
+from paramcount.formats.files import decode_text
 
 MOST_BYTES = 4 * 2**20
 MOST_COLUMNS = 500
@@ -60,14 +59,6 @@ class ClaimTables(NamedTuple):
     skipped: tuple[str, ...] = ()  # one line per table
 
 
-def from_path(path: Path) -> ClaimTables:
-    """The tables of claims in a file.
-
-    Raises: ParamcountError with the file and line if the file cannot be read or contains no table of claims.
-    """
-    return from_text(read_text(path, KIND_OF_FILE, MOST_BYTES), make_printable(path))
-
-
 def from_bytes(data: bytes, place: str) -> ClaimTables:
     """The tables of claims in standard input."""
     with locate_errors(place):
@@ -76,7 +67,10 @@ def from_bytes(data: bytes, place: str) -> ClaimTables:
 
 
 def from_text(text: str, place: str) -> ClaimTables:
-    """The tables of claims in a text."""
+    """The tables of claims in a text.
+
+    Raises: ParamcountError with the place and line if there is none.
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if bad := CONTROL.search(text):
         number = text.count("\n", 0, bad.start()) + 1

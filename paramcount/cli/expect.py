@@ -48,15 +48,11 @@ class Expectation(NamedTuple):
         return f"{self.what} is {self.computed:,}" + (f": {self.expected}, {verdict}" if verdict != "exact" else "")
 
 
-def check_expectations(model: Model, count: Count, texts: Iterable[str]) -> list[Expectation]:
-    """A verdict on each of "4B", "total=4B", "active=3,353,032,704".
+def check_expectation(model: Model, count: Count, text: str) -> Expectation:
+    """A verdict on "4B", "total=4B" or "active=3,353,032,704".
 
     Raises: ParamcountError for an unknown count, for one that the model does not have, and for text that is no number.
     """
-    return [check_expectation(model, count, text) for text in texts]
-
-
-def check_expectation(model: Model, count: Count, text: str) -> Expectation:
     before, has_name, after = text.rpartition("=")
     name = find_count(before.strip()) if has_name else "total"
     try:

@@ -55,9 +55,9 @@ def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool
         return
     count = count_model(model)
     if expected:
-        from paramcount.cli.expect import build_expectation_table, check_expectations
+        from paramcount.cli.expect import build_expectation_table, check_expectation
 
-        expectations = check_expectations(model, count, expected)
+        expectations = [check_expectation(model, count, text) for text in expected]
         request.emit_model(build_expectation_table(model, expectations), model)
         sys.exit(not all(expectation.ok for expectation in expectations))
     if by or keys:

@@ -151,13 +151,8 @@ def list_layers(tensor: TensorRow) -> tuple[int, ...]:
     return tensor.layer.indices if tensor.layer else (-1,)
 
 
-def choose_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[TensorRow, str]]:
-    """(tensor, type) for each layer, in llama.cpp's order: tensors outside of layers first, then by layer and name."""
-    return ((tensor, type) for _, tensor, type in choose_layer_types(tensors, facts))
-
-
 def choose_layer_types(tensors: Iterable[TensorRow], facts: Facts) -> Iterator[tuple[int, TensorRow, str]]:
-    """(layer, tensor, type) in the same order; -1 outside of layers."""
+    """(layer, tensor, type) in llama.cpp's order: tensors outside of layers (-1) first, then by layer and name."""
     order = sorted(
         (
             (layer, tensor.name.replace("{layer}", str(layer)), tensor, quantised)

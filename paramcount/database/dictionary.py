@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.database.tables import TABLES, find_table
+from paramcount.database.tables import TABLES
 from paramcount.output.tables import Column, Table
 
 NAMES = ("table", "column", "type", "unit", "meaning")
@@ -31,10 +31,3 @@ def build_dictionary() -> Table:
     below = [f"{table.name}: {table.meaning}" for table in TABLES]
     below.append("SQLite stores a flag as 1 or 0 and a date as text, such as 2025-01-31.")
     return Table(columns, rows, {"schema_version": SCHEMA_VERSION, "tables": tables}, below=below, wraps=True)
-
-
-def render_columns(name: str) -> str:
-    """The columns of a table in Markdown."""
-    lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
-    lines += [f"| `{f.name}` | {f.type} | {f.unit} | {f.meaning} |" for f in find_table(name).fields]
-    return "\n".join(lines)

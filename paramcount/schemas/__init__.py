@@ -5,10 +5,8 @@ That of the YAML files of the zoo is made from the architectures: `paramcount.zo
 
 from __future__ import annotations
 
-import json
 import re
 from importlib.resources import files
-from typing import Any
 
 from paramcount.errors import ParamcountError, find_nearest, join_words, quote
 
@@ -34,15 +32,3 @@ def read_schema_text(command: str) -> str:
             nearest=find_nearest(command, [*names, ENTRY]),
         )
     return files(__name__).joinpath(f"{command}.json").read_text(encoding="utf-8")
-
-
-def read_schema(command: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a command's `--json` output.
-
-    Raises: ParamcountError if the command has no schema.
-
-    >>> read_schema("diff")["title"]
-    'paramcount diff --json'
-    """
-    parsed: dict[str, Any] = json.loads(read_schema_text(command))
-    return parsed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -88,7 +88,9 @@ class PartialFunction:
         self.given = given
         missing = [name for name in self.names if name not in given]
         self.mappings = [
-            PartialMapping(content, frozenset(cut_prefix(missing, prefix)), prefix)
+            PartialMapping(
+                content, frozenset(name.removeprefix(prefix) for name in missing if name.startswith(prefix)), prefix
+            )
             for prefix, content in ((KEY, self.document), (FIELD, {}))
         ]
         self.targets = [(self.mappings[name.startswith(FIELD)], name.partition(" ")[2]) for name in given]
@@ -103,11 +105,6 @@ class PartialFunction:
             return self.function(*self.mappings)
         except ParamcountError as error:
             return error
-
-
-def cut_prefix(names: Iterable[str], prefix: str) -> Iterator[str]:
-    """The names with a prefix, without it."""
-    return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 
 class DocumentReader:

@@ -75,7 +75,7 @@ class SweepSelection:
         whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         key = whole[str(self.sort).removeprefix("-")]
         # Equal rows keep their order, in a descending one too.
-        order = len(key) - 1 - np.argsort(key[::-1], kind="stable")[::-1] if is_descending(self.sort) else None
+        order = len(key) - 1 - np.argsort(key[::-1], kind="stable")[::-1] if str(self.sort).startswith("-") else None
         order = np.argsort(key, kind="stable") if order is None else order
         yield {name: array[order] for name, array in whole.items()}
 
@@ -83,7 +83,3 @@ class SweepSelection:
         """The excluded rows in words."""
         verb = "does" if self.excluded == 1 else "do"
         return f"{self.excluded:,} of {count_noun(self.seen, 'valid combination')} {verb} not meet --where"
-
-
-def is_descending(sort: str | None) -> bool:
-    return str(sort).startswith("-")

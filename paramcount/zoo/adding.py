@@ -84,7 +84,7 @@ def build_unverified(model: Model, id: str, source: Source, **fields: Any) -> En
         "name": id,
         "family": FAMILY,
         "architecture": model.architecture,
-        "reference": name_counted_class(model),
+        "reference": None if model.reading.head else model.reading.reference,
         "config": model.sizes,
         "release": UNCHANGED,
     }
@@ -100,11 +100,6 @@ def build_record(kind: type[R], /, **fields: Any) -> R:
         return kind(**fields)
     except ValidationError as error:
         raise convert_validation_error(error, kind) from None
-
-
-def name_counted_class(model: Model) -> str | None:
-    """The class that is counted if an entry has to name it."""
-    return None if model.reading.head else model.reading.reference
 
 
 UNCHANGED = Release(legacy_buffers=False, mtp=False, copies=(), quantisation=None)

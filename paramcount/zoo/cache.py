@@ -86,7 +86,8 @@ def write_cache(key: bytes, data: bytes) -> None:
     with suppress(OSError, ValueError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_replaceable = not os.path.lexists(path) or stat.S_ISREG(path.lstat().st_mode)  # a pipe has to be read
-        if is_own_folder(path.parent.stat()) and is_replaceable:
+        folder = path.parent.stat()
+        if stat.S_ISDIR(folder.st_mode) and is_own(folder) and is_replaceable:
             write_atomically(str(path), sign(key, data) + data)
             path.chmod(0o600)
             remove_old_files(path)
@@ -111,12 +112,8 @@ def is_own_file(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and is_own(status)
 
 
-def is_own_folder(status: os.stat_result) -> bool:
-    """Whether a directory is one that only this user can write."""
-    return stat.S_ISDIR(status.st_mode) and is_own(status)
-
-
 def is_own(status: os.stat_result) -> bool:
+    """Whether only this user can write a file or directory."""
     if not hasattr(os, "geteuid"):  # Windows: the profile of a user is private
         return True
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

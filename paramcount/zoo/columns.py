@@ -112,10 +112,6 @@ def read_fact(name: str) -> Callable[[Model, Count | None], Any]:
     return lambda model, count: getattr(model, name)
 
 
-def read_release_date(model: Model, count: Count | None) -> str | None:
-    return model.released.isoformat() if model.released else None
-
-
 def read_verified(model: Model, count: Count | None) -> bool | None:
     """Whether the count was checked; None for a config.json and for changed sizes, which nothing was checked for."""
     if model.estimate:
@@ -239,7 +235,7 @@ FIELDS = (
     declare_fact("name", "Name of the model."),
     declare_fact("family", "Family of the model in the zoo."),
     declare_fact("publisher", "Organisation that released the model."),
-    declare_fact("released", "Release date.", "date", compute=read_release_date),
+    declare_fact("released", "Release date.", "date", compute=lambda model, _: model.released and str(model.released)),
     declare_fact("hf", "Hugging Face id."),
     declare_fact("architecture", "Architecture that paramcount counts it by."),
     declare_fact("verified", "Whether reference_total was checked.", "flag", compute=read_verified),
@@ -248,7 +244,11 @@ FIELDS = (
 )
 # In the database and on request, but not in comparisons
 FURTHER_FIELDS = (
-    declare_fact("aliases", "Other names, as a JSON list.", compute=read_aliases),
+    declare_fact(
+        "aliases",
+        "Other names, as a JSON list.",
+        compute=lambda model, _: json.dumps(model.aliases, ensure_ascii=False),
+    ),
     declare_fact("own", "Whether the user added the entry.", "flag", compute=read_fact("is_own")),
 )
 # If any size was changed

@@ -40,7 +40,7 @@ class TargetSet(NamedTuple):
     @property
     def per_rank(self) -> int:
         """Parameters of A and B for each unit of the rank."""
-        return sum(site.copies * count_experts(site) * (site.sizes[1] + site.sizes[2]) for site in self.sites)
+        return sum(site.copies * site.sizes[0] * (site.sizes[1] + site.sizes[2]) for site in self.sites)
 
     @property
     def outputs(self) -> int:
@@ -160,10 +160,6 @@ def list_saved(model: Model) -> Iterator[tuple[tuple[str, ...], int]]:
 
 def is_matrix(site: Site) -> bool:
     return site.kind == "linear" and not site.is_head
-
-
-def count_experts(site: Site) -> int:
-    return site.sizes[0]
 
 
 def list_target_sets(sites: Sequence[Site]) -> Iterator[TargetSet]:

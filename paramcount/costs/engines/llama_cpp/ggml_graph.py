@@ -133,15 +133,13 @@ def list_allocations(graph: Graph) -> tuple[list[Node], list[Node]]:
             order += [dependency, copy]
             if graph.copies > 1:
                 copy.is_input = copy.is_output = True
-                kept += [copy, *(make_copy(copy) for _ in range(graph.copies - 1))]
+                kept.append(copy)
+                for _ in range(graph.copies - 1):
+                    other = Node("leaf", copy.size)
+                    other.device, other.is_input, other.is_output = copy.device, True, True
+                    kept.append(other)
         order += nodes
     return order, kept
-
-
-def make_copy(node: Node) -> Node:
-    copy = Node("leaf", node.size)
-    copy.device, copy.is_input, copy.is_output = node.device, True, True
-    return copy
 
 
 def find_home(node: Node) -> int:

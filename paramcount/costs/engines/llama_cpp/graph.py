@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from paramcount.costs.engines.llama_cpp.ggml_graph import Graph, Node
-from paramcount.costs.engines.llama_cpp.ggml_memory import reserve
 
 F32, F16, I64 = 4, 2, 8  # bytes
 
@@ -60,11 +59,6 @@ class AttentionInputs(NamedTuple):
     mask: Node
     keys: Node  # the cells that are written
     values: Node
-
-
-def measure_buffers(model: GraphModel) -> list[int]:
-    """The bytes of the compute buffer of each device."""
-    return reserve(GraphBuilder(model).build())
 
 
 class GraphBuilder:

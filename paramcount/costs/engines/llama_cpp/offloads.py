@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,4 @@ def find_first(is_enough: Callable[[int], bool], low: int, high: int) -> int | N
     """The smallest number from low to high that is enough, if every larger one is; None if `high` is not."""
     if low > high or not is_enough(high):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
-    return low
+    return low + bisect_left(range(low, high), True, key=is_enough)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.costs.devices import Overhead
 from paramcount.costs.engines.llama_cpp.cells import VERSIONS, LlamaCppOptions, round_up
-from paramcount.costs.engines.llama_cpp.graph import GraphLayer, GraphModel, GraphWeight, measure_buffers
+from paramcount.costs.engines.llama_cpp.ggml_memory import reserve
+from paramcount.costs.engines.llama_cpp.graph import GraphBuilder, GraphLayer, GraphModel, GraphWeight
 from paramcount.costs.engines.llama_cpp.placement import Place, Placement
 from paramcount.costs.engines.records import CacheRequest
 from paramcount.costs.sharding import compute_once
@@ -83,7 +84,7 @@ def estimate_overheads(
         model = build_model(deployment, placement, caches, batch)
         is_simplified = any(name in layer.tensors for layer in model.layers for name in SIMPLIFIED)
         row = model.output.shape[0] + (model.d_model if batch.returns_embeddings else 0)
-        return (is_simplified, row, *measure_buffers(model))
+        return (is_simplified, row, *reserve(GraphBuilder(model).build()))
 
     is_apple = deployment.device.name.startswith(APPLE)
     key = (
