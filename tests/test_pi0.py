@@ -33,34 +33,6 @@ def test_a_misspelt_key_in_an_inner_section_is_a_warning() -> None:
     assert warning.startswith("ignored vlm_config.text_config.d_mdoel")
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("dit_config.head_dim", 10, "dit_config.head_dim = 10 (expected 8, as in the language model)"),
-        (
-            "dit_config.num_key_value_heads",
-            4,
-            "dit_config.num_key_value_heads = 4 (expected 2, as in the language model)",
-        ),
-        ("dit_config.hidden_size", 25, "dit_config.hidden_size = 25 (expected an even number)"),
-        (
-            "dit_config.num_hidden_layers",
-            4,
-            "dit_config.num_hidden_layers = 4 (expected at most 3, the layers of the language model)",
-        ),
-        (
-            "vlm_config.projection_dim",
-            24,
-            "vlm_config.projection_dim = 24 (expected 32, the size of the language model)",
-        ),
-    ],
-)
-def test_an_error_names_the_key_in_its_section(path: str, value: int, message: str) -> None:
-    with pytest.raises(pc.ParamcountError, match="expected") as caught:
-        pc.count(change(path, value))
-    assert str(caught.value).endswith(message)
-
-
 def test_the_action_expert_has_the_vocabulary_of_the_language_model() -> None:
     count = pc.count(change("dit_config.vocab_size", 1000))
     assert count.unreachable == {"paligemma_with_expert.gemma_expert.lm_head.weight": 96 * 24}

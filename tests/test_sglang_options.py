@@ -108,27 +108,6 @@ def test_offloaded_weights_lie_on_the_cpu() -> None:
     assert [share.weights_bytes for share in shares] == [whole.weights_bytes - 5 * GIB, 5 * GIB]
 
 
-@pytest.mark.parametrize(
-    ("engine", "options", "message"),
-    [
-        ("sglang", {"mem_fraction_static": 0}, "mem_fraction_static = 0"),
-        ("sglang", {"chunked_prefill_size": -2}, "chunked_prefill_size = -2"),
-        ("sglang", {"attention_backend": "flash"}, "attention_backend"),
-        ("transformers", {"max_memory": "10GiB"}, "max_memory = "),
-        ("transformers", {"device_map": "cpu"}, "device_map"),
-    ],
-)
-def test_a_wrong_value_is_one_line(engine: str, options: dict[str, object], message: str) -> None:
-    with pytest.raises(ParamcountError, match=message) as error:
-        pc.memory("llama-3.1-8b", engine=engine, memory=24 * GIB, engine_options=options)  # type: ignore[arg-type]
-    assert "\n" not in str(error.value)
-
-
-def test_an_encoder_decoder_model_has_no_device_map() -> None:
-    with pytest.raises(ParamcountError, match="encoder"):
-        pc.memory("t5-small", engine="transformers", memory=GIB, engine_options={"device_map": "auto"})
-
-
 MODULES = [Module("inputs", None, 3), *(Module("", i, 5) for i in range(4)), Module("output", None, 3)]
 
 

@@ -10,7 +10,6 @@ import pytest
 
 import paramcount as pc
 from paramcount.sizes.single_layers import PER_LAYER
-from tests.refusing import model_error
 from tests.test_config_files import QWEN, TOTAL
 from tests.test_config_json import read_lines
 
@@ -105,48 +104,3 @@ def test_a_per_layer_config_without_overrides_changes_no_architecture(
     nothing: dict[str, Any] | None,
 ) -> None:
     assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (QWEN | {PER_LAYER: {"1": {"intermediate_size": 8}}},
-         f"{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        (QWEN | {PER_LAYER: []}, f"{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        (GEMMA | {PER_LAYER: []}, f"{PER_LAYER} = [] (expected a JSON object of layers)"),
-        (GEMMA | {PER_LAYER: {"5": 512}}, f"{PER_LAYER}.5 = 512 (expected a JSON object)"),
-        (GEMMA | {PER_LAYER: {"30": {}}}, f"{PER_LAYER} has layer 30 (expected layers from 0 to 29)"),
-        (GEMMA | {PER_LAYER: {"-1": {}}}, f"{PER_LAYER} has layer -1 (expected layers from 0 to 29)"),
-        (GEMMA | {PER_LAYER: {"9" * 5000: {}}},
-         f"{PER_LAYER} has layer 999999999…9999999999 (expected layers from 0 to 29)"),
-        (GEMMA | {PER_LAYER: {"5": {"head_dim": 512}}},
-         f"{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        (GEMMA | {PER_LAYER: {"0": {"head_dim": 8}}},
-         f"{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        (gemma_config(intermediate_size=8),
-         f"{PER_LAYER}.05.intermediate_size overrides sizes of individual layers, which is not supported"),
-        (gemma_config(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a positive integer)"),
-        (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30},
-         f"{PER_LAYER} is invalid with layer types and num_hidden_layers = 30 (expected a value that the "
-         "reference accepts)"),
-        (DOTS | {PER_LAYER: {}}, "head_dim = 256 (expected 192, the sum of the nope and rope head dimensions)"),
-        (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}},
-         f"{PER_LAYER}.2.head_dim = 200 (expected 256, the sum of the nope and rope head dimensions)"),
-        (DOTS | {PER_LAYER: {"2": WINDOW | {"num_key_value_heads": 8}}},
-         f"{PER_LAYER}.2.num_key_value_heads = 8 for 64 heads (expected 64)"),
-        ({"model_type": "gemma4", PER_LAYER: {}},
-         f"{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        ({"model_type": "gemma4", "text_config": gemma_config(hidden_size=8)},
-         f"text_config.{PER_LAYER}.05.hidden_size overrides sizes of individual layers, which is not supported"),
-        ({"model_type": "llava", PER_LAYER: {}},
-         f"{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        ({"model_type": "gemma3", "text_config": {PER_LAYER: {"1": {"head_dim": 8}}}},
-         f"text_config.{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        ({"model_type": "gemma3", "vision_config": {PER_LAYER: {"1": {"intermediate_size": 8}}}},
-         f"vision_config.{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-        ({"model_type": "llava", "text_config": {"model_type": "llama", PER_LAYER: {"1": {"head_dim": 8}}}},
-         f"text_config.{PER_LAYER} overrides sizes of individual layers, which is not supported"),
-    ],
-)  # fmt: skip
-def test_an_override_that_no_architecture_declares_is_an_error(document: dict[str, Any], message: str) -> None:
-    assert model_error(document) == message
