@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +158,32 @@ def test_results_write_no_html_of_their_own() -> None:
     root = Path(pc.__file__).parent
     users = [path for path in root.rglob("*.py") if "render_html_fragment" in path.read_text(encoding="utf-8")]
     assert {str(path.relative_to(root)) for path in users} == {"counting/results.py", "output/markup_tables.py"}
+
+
+def read_text(result: Any) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", result._repr_html_()))
+
+
+@pytest.mark.parametrize(
+    ("measure", "model", "arguments"),
+    [
+        (pc.memory, "llama-3.1-70b", {"gpu": "1xH100"}),
+        (pc.memory, "mixtral-8x7b", {"gpu": "RTX 4090", "engine": "llama.cpp", "dtype": "q4_k_m"}),
+        (pc.training, "llama-3.1-8b", {"gpu": "1xH100"}),
+    ],
+)
+def test_a_notebook_suggests_arguments_with_which_it_fits(
+    measure: Callable[..., Any], model: str, arguments: dict[str, Any]
+) -> None:
+    (suggestions,) = re.findall(r"fits with (.*?)(?: · | *\n)", read_text(measure(model, **arguments)))
+    assert "--" not in suggestions
+    first = re.split(" or |, dtype", suggestions)[0]
+    changes = eval(f"dict({first})")  # noqa: S307
+    assert measure(model, **arguments | changes).fit.fits
+
+
+def test_a_notebook_shows_the_call_that_checks_a_plan() -> None:
+    text = read_text(pc.plan("llama-3.1-70b", gpu="h100", users=20))
+    (call,) = re.findall(r"paramcount\.memory\(.*\)", text)
+    assert eval(call, {"paramcount": pc}).fit.fits  # noqa: S307
+    assert "paramcount memory" not in text

@@ -64,6 +64,7 @@ class Memory(JsonResult):
         "formats", "draft", "fit", "available", "warnings", "notes",
     )  # fmt: skip
     html_table = "paramcount.costs.render_memory:build_memory_table"
+    names_options = True
 
     id: str
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from paramcount.costs.devices import DOES_NOT_FIT, FITS, MARGIN_DIVISOR, PADDING_DIVISOR
 from paramcount.costs.engines.records import Share
@@ -103,16 +103,28 @@ def describe_minimum(fit: Fit) -> str:
     return f"minimum: {fit.fewest_devices:,} GPU{'s' if fit.fewest_devices > 1 else ''}{layout}"
 
 
-def describe_suggestions(suggestions: Sequence[Suggestion]) -> str:
+def describe_suggestions(suggestions: Sequence[Suggestion], *, in_python: bool = False) -> str:
     """Such as "fits with --kv-dtype fp8 or --batch 8"; "" for none, and for other numbers of GPUs."""
-    texts = [describe_options(suggestion) for suggestion in suggestions if "tp" not in suggestion.options]
+    texts = [describe_options(it, in_python=in_python) for it in suggestions if "tp" not in it.options]
     return f"fits with {join_words(texts, 'or')}" if texts else ""
 
 
-def describe_options(suggestion: Suggestion) -> str:
-    """The options of the command line: "--kv-dtype fp8 --batch 8"."""
+def describe_options(suggestion: Suggestion, *, in_python: bool = False) -> str:
+    """The options of the command line, "--kv-dtype fp8 --batch 8", or the arguments "kv_dtype='fp8', batch=8"."""
+    if in_python:
+        return describe_arguments(suggestion.options)
     if "engine_options" in suggestion.options:
         added = dict(suggestion.options["engine_options"].items())  # type: ignore[attr-defined]
         return " ".join(f"--engine-option {name}={value}" for name, value in added.items())
     flags = ((f"--{name.replace('_', '-')}", value) for name, value in suggestion.options.items())
     return " ".join(flag if value is True else f"{flag} {value}" for flag, value in flags)
+
+
+def describe_arguments(arguments: Mapping[str, object]) -> str:
+    """Keyword arguments of Python.
+
+    >>> describe_arguments({"kv_dtype": "fp8", "batch": 8})
+    "kv_dtype='fp8', batch=8"
+    """
+    values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in arguments.items()}
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())

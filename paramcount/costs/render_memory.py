@@ -21,13 +21,14 @@ from paramcount.output.tables import Column, Table, render
 MMPROJ_NOTE = "encoders in F16, a file of their own"
 
 
-def build_memory_table(memory: Memory) -> Table:
-    """One row per context length; the weights by format come before them in a terminal."""
+def build_memory_table(memory: Memory, *, in_python: bool = False) -> Table:
+    """One row per context length; the weights by format come before them in a terminal. `in_python`: names arguments,
+    not options."""
     table = make_context_table(memory)
     return table._replace(
         above=[
             f"{memory.name}   {memory.parameters:,} parameters",
-            *describe_fit(memory),
+            *describe_fit(memory, in_python=in_python),
             *describe_available(memory),
             *table.above,
         ],
@@ -120,7 +121,7 @@ def describe_mmproj(memory: Memory) -> str:
     return " + mmproj" if memory.mmproj_bytes else ""
 
 
-def describe_fit(memory: Memory) -> list[str]:
+def describe_fit(memory: Memory, *, in_python: bool = False) -> list[str]:
     """The lines about the device: the verdict, the sum, the limits, and what helps."""
     fit = memory.fit
     if fit is None:
@@ -142,10 +143,10 @@ def describe_fit(memory: Memory) -> list[str]:
     return [
         describe_verdict(fit, devices, capacity),
         f"{' + '.join(terms)} = {format_bytes(fit.needed_bytes)}; available: {capacity}{describe_each(fit)}",
-        describe_limits(fit, memory),
+        describe_limits(fit, memory, in_python=in_python),
         *fit.uneven,
         *describe_shares(fit),
-        *describe_longer_context(fit, memory),
+        *describe_longer_context(fit, memory, in_python=in_python),
     ]
 
 
@@ -163,23 +164,24 @@ def describe_available(memory: Memory) -> list[str]:
     return [first, f"{longest}; {needed}" if cache.fits else longest, *cache.details]
 
 
-def describe_limits(fit: Fit, memory: Memory) -> str:
+def describe_limits(fit: Fit, memory: Memory, *, in_python: bool) -> str:
     """Longest context, largest batch and fewest devices; or what makes it fit."""
     parts = [f"KV cache size {fit.kv_tokens:,} tokens"] if memory.engine == "vllm" and fit.kv_tokens else []
     if fit.fits:
         batch = "unlimited" if fit.largest_batch is None else f"{fit.largest_batch:,}"
         longest = describe_context(fit.longest_context, memory)
         parts += [f"longest context {longest}", f"largest batch {batch}"]
-    elif helps := describe_suggestions(fit.suggestions):
+    elif helps := describe_suggestions(fit.suggestions, in_python=in_python):
         parts.append(helps)
     return " · ".join([*parts, describe_minimum(fit)])
 
 
-def describe_longer_context(fit: Fit, memory: Memory) -> list[str]:
+def describe_longer_context(fit: Fit, memory: Memory, *, in_python: bool) -> list[str]:
     """What allows a longer context, if it fits already."""
     return [
-        f"longest context with {describe_options(suggestion)}: {describe_context(suggestion.longest_context, memory)}"
-        for suggestion in fit.suggestions
+        f"longest context with {describe_options(it, in_python=in_python)}: "
+        f"{describe_context(it.longest_context, memory)}"
+        for it in fit.suggestions
         if fit.fits
     ]
 

@@ -18,6 +18,7 @@ class JsonResult:
 
     json_fields: ClassVar[tuple[str, ...]]  # in order
     html_table: ClassVar[str]  # "module:function" that builds the table of the command
+    names_options: ClassVar[bool] = False  # whether that table suggests options, or arguments with `in_python`
 
     def __repr__(self) -> str:
         return describe_result(self)
@@ -28,15 +29,15 @@ class JsonResult:
 
     def _repr_html_(self) -> str:
         """The table of the command, for notebooks."""
-        return render_notebook(self.html_table, self)
+        return render_notebook(self.html_table, self, **({"in_python": True} if self.names_options else {}))
 
 
-def render_notebook(builder: str, result: object) -> str:
-    """The table of a result as HTML. `builder`: "module:function"."""
+def render_notebook(builder: str, result: object, **options: bool) -> str:
+    """The table of a result as HTML. `builder`: "module:function"; `options`: of that function."""
     from paramcount.output.markup_tables import render_html_fragment
 
     module, _, name = builder.partition(":")
-    return render_html_fragment(getattr(import_module(module), name)(result))
+    return render_html_fragment(getattr(import_module(module), name)(result, **options))
 
 
 def describe_result(result: object, *names: str) -> str:

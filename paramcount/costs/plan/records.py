@@ -79,6 +79,7 @@ class ServingPlan(JsonResult):
         "id", "name", "parameters", "users", "context", "context_limit", "source", "deployments", "warnings", "notes",
     )  # fmt: skip
     html_table = "paramcount.costs.plan.render:build_plan_table"
+    names_options = True
 
     id: str
     name: str

@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.costs.engines.engine import WITHIN_NODE
 from paramcount.costs.fit import Suggestion
 from paramcount.costs.plan.records import PlannedDeployment, ServingPlan
-from paramcount.costs.render_fit import describe_minimum, describe_suggestions, describe_verdict
+from paramcount.costs.render_fit import describe_arguments, describe_minimum, describe_suggestions, describe_verdict
 from paramcount.costs.render_flops import format_amount
 from paramcount.errors import count_noun, join_words
 from paramcount.output.numbers import format_bytes
@@ -22,12 +22,12 @@ EXPLANATION = (
 )
 
 
-def build_plan_table(plan: ServingPlan) -> Table:
-    """One row per deployment, the best first."""
-    table = make_table(plan)
+def build_plan_table(plan: ServingPlan, *, in_python: bool = False) -> Table:
+    """One row per deployment, the best first. `in_python`: names arguments, not options."""
+    table = make_table(plan, in_python=in_python)
     return table._replace(
         data=plan.to_dict(),
-        below=[*table.below, *(line for block in list_commands(plan) for line in block)],
+        below=[*table.below, *(line for block in list_commands(plan, in_python=in_python) for line in block)],
         texts={"table": lambda width, colour, shortens: render_text(plan, width, colour)},
     )
 
@@ -39,7 +39,7 @@ def render_text(plan: ServingPlan, width: int, colour: bool) -> str:
     return "\n".join([text, *("\n".join(block) + "\n" for block in blocks)])
 
 
-def make_table(plan: ServingPlan) -> Table:
+def make_table(plan: ServingPlan, *, in_python: bool = False) -> Table:
     varied = {name: len({getattr(it, name) for it in plan.deployments}) > 1 for name in ("engine", "dtype")}
     shown = {name: "" if is_varied else "csv" for name, is_varied in varied.items()}
     columns = [
@@ -59,7 +59,7 @@ def make_table(plan: ServingPlan) -> Table:
         Column("command", "", only="csv"),
     ]
     rows = [list_cells(it) for it in plan.deployments]
-    return Table(columns, rows, None, above=[*describe(plan)], below=[EXPLANATION, *list_remarks(plan)])
+    return Table(columns, rows, None, above=[*describe(plan)], below=[EXPLANATION, *list_remarks(plan, in_python)])
 
 
 def list_cells(it: PlannedDeployment) -> list[Any]:
@@ -128,28 +128,28 @@ def describe_weights(it: PlannedDeployment) -> str:
     return f"{it.dtype}, {it.dtype_reason}" if it.dtype.endswith(")") else f"{it.dtype} ({it.dtype_reason})"
 
 
-def list_remarks(plan: ServingPlan) -> Iterator[str]:
+def list_remarks(plan: ServingPlan, in_python: bool) -> Iterator[str]:
     """What would fit instead, and where it is too close to call."""
     for i, it in enumerate(plan.deployments):
         fit = it.fit
         if not fit.fits:
-            parts = [*filter(None, [describe_remedies(fit.suggestions), describe_more(it)])]
+            parts = [*filter(None, [describe_remedies(fit.suggestions, in_python), describe_more(it)])]
             verdict = [] if i == 0 else [describe_placement(it)]
             yield " · ".join([*verdict, *(parts or [f"nothing makes it fit {name_gpus(it)}"])])
         elif it.on_one_machine:
-            yield f"on one machine with {WITHIN_NODE} × {it.gpu}: {describe_remedies(it.on_one_machine)}"
+            yield f"on one machine with {WITHIN_NODE} × {it.gpu}: {describe_remedies(it.on_one_machine, in_python)}"
     close = [f"{it.too_close_devices:,} × {it.gpu}" for it in plan.deployments if it.too_close_devices]
     if close:
         yield f"too close to call: {join_words(close, 'and')}"
 
 
-def describe_remedies(suggestions: Sequence[Suggestion]) -> str:
+def describe_remedies(suggestions: Sequence[Suggestion], in_python: bool) -> str:
     """What makes it fit, in the options of this command: "fits with --users 6 or --dtype fp8"; "" for nothing."""
     renamed = (
         it._replace(options={"users" if name == "batch" else name: value for name, value in it.options.items()})
         for it in suggestions
     )
-    return describe_suggestions([*renamed])
+    return describe_suggestions([*renamed], in_python=in_python)
 
 
 def describe_more(it: PlannedDeployment) -> str:
@@ -160,11 +160,12 @@ def describe_more(it: PlannedDeployment) -> str:
 # ---- command lines
 
 
-def list_commands(plan: ServingPlan) -> list[tuple[str, ...]]:
+def list_commands(plan: ServingPlan, *, in_python: bool = False) -> list[tuple[str, ...]]:
     """For each deployment that shows them: its GPUs, the command that starts it, and the one that checks it."""
     shown = plan.deployments if len(plan.deployments) <= WITH_COMMANDS else plan.deployments[:1]
+    check = write_call if in_python else write_check
     return [
-        (f"{name_deployment(it, plan)}:", *filter(None, [it.command]), write_check(plan.id, it.arguments))
+        (f"{name_deployment(it, plan)}:", *filter(None, [it.command]), check(plan.id, it.arguments))
         for it in shown
         if it.fit.fits
     ]
@@ -198,6 +199,15 @@ def write_check(name: str, arguments: Mapping[str, Any]) -> str:
         else:
             words += [flag, str(value)]
     return shlex.join(words)
+
+
+def write_call(name: str, arguments: Mapping[str, Any]) -> str:
+    """The same in Python.
+
+    >>> write_call("llama-3.1-8b", {"context": 8192, "gpu": "8xH100 SXM"})
+    "paramcount.memory('llama-3.1-8b', context=8192, gpu='8xH100 SXM')"
+    """
+    return f"paramcount.memory({name!r}, {describe_arguments(arguments)})"
 
 
 def write_value(value: Any) -> str:

@@ -20,8 +20,9 @@ ESTIMATORS = (
 )
 
 
-def build_training_table(training: Training) -> Table:
-    """Weights, gradients, optimiser state, activations and their total on the fullest GPU."""
+def build_training_table(training: Training, *, in_python: bool = False) -> Table:
+    """Weights, gradients, optimiser state, activations and their total on the fullest GPU. `in_python`: names
+    arguments, not options."""
     columns = [
         Column("memory", "on each GPU", right=False),
         Column("bytes", "bytes", show=format_bytes),
@@ -40,7 +41,11 @@ def build_training_table(training: Training) -> Table:
         columns,
         rows,
         training.to_dict(),
-        above=[f"{heading}, {PRECISIONS[setup.precision].label}", describe_setup(setup), *describe_fit(training)],
+        above=[
+            f"{heading}, {PRECISIONS[setup.precision].label}",
+            describe_setup(setup),
+            *describe_fit(training, in_python),
+        ],
         below=[*describe_stages(training), NOT_INCLUDED, *describe_estimates(training)],
         wraps=True,
         bold=("total",),
@@ -67,7 +72,7 @@ def describe_setup(setup: Setup) -> str:
     return ", ".join([*parts, *(["dropout"] if setup.dropout else [])])
 
 
-def describe_fit(training: Training) -> list[str]:
+def describe_fit(training: Training, in_python: bool) -> list[str]:
     """The lines about the device: the verdict, the largest micro-batch, and what helps."""
     fit = training.fit
     if fit is None:
@@ -78,7 +83,7 @@ def describe_fit(training: Training) -> list[str]:
         batch = f"largest micro-batch {'unlimited' if fit.largest_batch is None else format(fit.largest_batch, ',')}"
     overhead = f"{format_bytes(fit.overhead_bytes)} of it assumed overhead"
     needed = f"needs {format_bytes(fit.needed_bytes)}{describe_each(fit)}, {overhead}; {capacity} available; {batch}"
-    helps = describe_suggestions(fit.suggestions)
+    helps = describe_suggestions(fit.suggestions, in_python=in_python)
     return [
         describe_verdict(fit, describe_devices(fit), capacity),
         f"{overhead}; {batch}" if fit.verdict == DOES_NOT_FIT else needed,  # the verdict says what it needs

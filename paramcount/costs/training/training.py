@@ -48,6 +48,7 @@ class Training(JsonResult):
         "trainable", "method", "r", "targets", "estimates",
     )  # fmt: skip
     html_table = "paramcount.costs.training.render:build_training_table"
+    names_options = True
 
     id: str
     name: str
