@@ -29,7 +29,7 @@ def build_difference_table(difference: Difference) -> Table:
     columns = [
         Column("name", "", right=False),
         *(Column(name, name, show=format_size) for name in (difference.a, difference.b)),
-        Column("difference", "difference", show=lambda n: "" if n is None else f"{n:+,}"),
+        Column("difference", "difference", show=lambda n: "" if n is None else f"{n:+,}".replace("-", "−")),
     ]
     sizes = [
         [size.name, "–" if size.only == "b" else size.a, "–" if size.only == "a" else size.b, None]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from paramcount.explaining.render_why import format_signed
 from paramcount.explore.article.elements import Html, element, make_command, make_number, make_section, make_table
 from paramcount.sizes.values import format_size
 from paramcount.views.diff import Difference, diff_models
@@ -98,8 +99,8 @@ def render_difference(difference: Difference, model: Model, predecessor: Relativ
         ]
         for size in difference.sizes
     ]
-    parts = [[part.component, part.a, part.b, f"{part.difference:+,}"] for part in difference.components]
-    parts.append(["total", difference.total_a, difference.total_b, f"{difference.difference:+,}"])
+    parts = [[part.component, part.a, part.b, format_signed(part.difference)] for part in difference.components]
+    parts.append(["total", difference.total_a, difference.total_b, format_signed(difference.difference)])
     names = predecessor.name, model.name
     return [
         make_table(["size", *names], sizes, numbers=(1, 2)) if sizes else Html(""),
