@@ -28,6 +28,7 @@ from paramcount.views.compare import make_rows
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
 from tests.structures import ZOO
+from tests.tables import read_table
 
 DATA = Path(__file__).parent / "data"
 CLAIMS = DATA / "claims"
@@ -243,23 +244,7 @@ def test_the_number_in_a_cell_is_parsed(heading: str) -> None:
             assert claim.amount is not None and claim.amount.value == value, text
 
 
-SEVERAL = [
-    ("params", "14.3B (2.7B active)", {"total": 14_300_000_000, "active": 2_700_000_000}),
-    ("params", "46.7B total, 12.9B active", {"total": 46_700_000_000, "active": 12_900_000_000}),
-    ("params", "total: 671B, activated: 37B", {"total": 671 * 10**9, "active": 37 * 10**9}),
-    ("params", "37B active / 671B total", {"active": 37 * 10**9, "total": 671 * 10**9}),
-    ("params", "30B-A3B", {"total": 30 * 10**9, "active": 3 * 10**9}),
-    ("params", "6.53B (non-embedding)", {"non_embedding": 6_530_000_000}),
-    ("heads", "28 (queries), 4 (keys/values)", {"n_heads": 28, "n_kv_heads": 4}),
-    ("heads", "28 for Q and 4 for KV", {"n_heads": 28, "n_kv_heads": 4}),
-    ("heads", "28/4", {"n_heads": 28, "n_kv_heads": 4}),
-    ("heads", "32 (8 KV)", {"n_heads": 32, "n_kv_heads": 8}),
-    ("heads", "32Q/8KV", {"n_heads": 32, "n_kv_heads": 8}),
-    ("experts", "128 / 8", {"n_routed_experts": 128, "n_active_experts": 8}),
-    ("experts", "2 of 8", {"n_routed_experts": 8, "n_active_experts": 2}),
-    ("experts", "8 (2 active)", {"n_routed_experts": 8, "n_active_experts": 2}),
-    ("experts", "64 routed + 2 shared, top-6", {"n_routed_experts": 64, "n_shared_experts": 2, "n_active_experts": 6}),
-]
+SEVERAL = read_table("audit_cells")
 
 
 @pytest.mark.parametrize(("heading", "text", "claims"), SEVERAL)
@@ -269,33 +254,7 @@ def test_each_number_in_a_cell_is_a_claim(heading: str, text: str, claims: dict[
     } == claims
 
 
-@pytest.mark.parametrize(
-    ("heading", "text", "reason"),
-    [
-        ("params", "", "no claim"),
-        ("params", "—", "no claim"),
-        ("params", "N/A", "no claim"),
-        ("params", "Not specified", "not a number"),
-        ("params", "8x7B", "a number of experts times a size, not a parameter count"),
-        ("params", "7B (best)", "unrecognised 'best'"),
-        ("params", "7B 13B", "2 unlabelled numbers"),
-        ("params", "13B-7B", "the range ends below its start"),
-        ("params", "1.5", "not a whole number"),
-        ("params", "9" * 40, "too large or too precise for a count"),
-        ("params", "1e99", "too large or too precise for a count"),
-        ("params", "12,34,5B", "'12,34,5' is not a number"),
-        ("params", "7B" * 101, "more than 200 characters"),
-        ("heads", "4/28", "2 unlabelled numbers"),
-        ("heads", "32K", "'32K' is not a number of heads"),
-        ("layers", "٣٢", "'٣٢' is not a number"),
-        ("layers", "10^2", "unrecognised '^'"),
-        ("layers", "10²", "unrecognised '²'"),
-        ("context", "32K (128K with YaRN)", "unrecognised 'yarn'"),
-        ("size_fp16", "498", "no unit (MB, GB, …)"),
-        ("size_fp16", "7B", "'b' is not a unit of bytes"),
-        ("tied", "perhaps", "'perhaps' is not yes or no"),
-    ],
-)
+@pytest.mark.parametrize(("heading", "text", "reason"), read_table("audit_unreadable"))
 def test_an_unreadable_cell_is_not_checkable_and_has_a_reason(heading: str, text: str, reason: str) -> None:
     with pytest.raises(UnreadableClaim) as caught:
         parse_claims(text, parse_heading(heading))
@@ -420,36 +379,7 @@ def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note:
     assert (found.verdict, found.note) == ("wrong", note)
 
 
-@pytest.mark.parametrize(
-    ("names", "id", "note"),
-    [
-        ({"model": "GPT-2", "params": "1.5B"}, "gpt2-xl", "interpreted as GPT-2 1.5B"),
-        ({"model": "GPT-2", "params": "124M"}, "gpt2-small", ""),
-        ({"model": "Llama 2", "params": "70B"}, "llama-2-70b", "interpreted as Llama 2 70B"),
-        ({"model": "GPT-3 175B or “GPT-3”", "params": "175B"}, "gpt-3", ""),
-        ({"model": "[**Qwen2.5-7B**](https://a.b)", "params": "7B"}, "qwen2.5-7b", ""),
-        ({"model": "meta-llama/Llama-3.1-8B", "params": "8B"}, "llama-3.1-8b", ""),
-        (
-            {"model": "DeepSeek-V3.1", "params": "671B"},
-            "deepseek-v3",
-            "uses the zoo entry of deepseek-v3, which has the same sizes",
-        ),
-        (
-            {"model": "Lama-3.1-8B", "params": "8B"},
-            None,
-            "not in the zoo; did you mean llama-3.1-8b or llama-3-8b?",
-        ),
-        (
-            {"model": "GPT-3 or GPT-2", "params": "3B"},
-            None,
-            "not in the zoo; did you mean gpt-3-large, gpt-3-2.7b or gpt2-small?",
-        ),
-        ({"model": "phi-3-mini-4k-instruct", "params": "3.8B"}, "phi-3-mini", ""),
-        ({"model": "xyz-9-nano-4k-instruct", "params": "3.8B"}, None, "not in the zoo"),
-        ({"model": "25M", "layers": "8"}, None, "not in the zoo"),
-        ({"model": "", "params": "8B"}, None, "no model name"),
-    ],
-)
+@pytest.mark.parametrize(("names", "id", "note"), read_table("audit_names"))
 def test_a_name_matches_a_spelling_of_a_model_or_no_model(names: dict[str, str], id: str | None, note: str) -> None:
     (row,) = pc.audit([names]).rows
     assert (row.id, row.note) == (id, note)
