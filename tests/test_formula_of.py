@@ -204,7 +204,8 @@ NOT_OF_A_MODEL |= {name for name in load_all("without_entry") if name not in MOD
 }
 # Released only inside of another model, or in another form of the same file
 NOT_OF_A_MODEL |= {
-    "eagle.EagleLlamaForCausalLM", "eagle3.Eagle3DraftModel", "eagle3.Eagle3LlamaForCausalLM", "kimi_k3_text",
+    "eagle.EagleLlamaForCausalLM", "eagle3.Eagle3DeepseekV2ForCausalLM", "eagle3.Eagle3DraftModel",
+    "eagle3.Eagle3LlamaForCausalLM", "kimi_k3_text",
 }  # fmt: skip
 ZIPPED = {"nemotron-nas"}  # several lists per layer, each required once another is given
 
