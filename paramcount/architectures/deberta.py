@@ -88,7 +88,7 @@ class Deberta(parts.MaskedEncoder):
 
     def attend(c, x: Data, *reads: Data) -> Data:
         """The scores are the sum of up to three terms, divided by the root of their number times d_head."""
-        q, k, v = c.project(x)
+        q, k, v = c.project_tokens(x)
         n_terms = 1 + c.n_terms()
         q = ops.scale_by_root(q, c.d_head * n_terms, f"divided by √({n_terms} · d_head)", inverse=True)
         scores = []
@@ -106,7 +106,7 @@ class Deberta(parts.MaskedEncoder):
         """The terms of the scores besides the usual one."""
         return len(c.position_terms)
 
-    def project(c, x: Data) -> tuple[Data, Data, Data]:
+    def project_tokens(c, x: Data) -> tuple[Data, Data, Data]:
         """Queries, keys and values, of which keys have no bias."""
         q, k, v = parts.fused_qkv(c, x, "attention.self.in_proj", bias=False, groups=c.n_heads)  # [n, n_heads, d_head]
         q, v = (

@@ -4,7 +4,7 @@ The first layer may have a convolution beside it.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from paramcount.architectures.deberta import TO_CONTENT, TO_POSITION, Deberta, farthest_position, read_integer
 from paramcount.declare import Data, ops, parts, sizes
@@ -70,6 +70,8 @@ class DebertaV2(Deberta):
     has_conv: sizes.Flag = sizes.derived(lambda js, c: c["d_conv"] > 0)
     d_conv_group: sizes.Positive = sizes.derived(group_of_convolution)
 
+    layers_path: ClassVar[str] = LAYERS
+
     conv_activation = sizes.setting(
         "conv_act", default="tanh", kind=sizes.WORD
     )  # the sizes check it if there is a convolution
@@ -90,7 +92,7 @@ class DebertaV2(Deberta):
     def n_terms(c) -> int:
         return sum(term in c.position_terms for term in (TO_POSITION, TO_CONTENT))
 
-    def project(c, x: Data) -> tuple[Data, Data, Data]:
+    def project_tokens(c, x: Data) -> tuple[Data, Data, Data]:
         heads, name = (c.n_heads, c.d_head), "attention.self.{}_proj"
         q = ops.linear(x, name.format("query"), "qkv.q", heads, bias=True)
         k = ops.linear(x, name.format("key"), "qkv.k", heads, bias=True)
@@ -104,7 +106,7 @@ class DebertaV2(Deberta):
         prefix = "attention.self."
         return ops.tie_weights(
             ops.block(vectors, prefix, lambda x: ops.linear(x, f"{word}_proj", component, heads, bias=True)),
-            LAYERS + prefix,
+            c.layers_path + prefix,
         )
 
     def unreachable(c, tokens: Data) -> tuple[ops.Unreachable, ...]:

@@ -28,6 +28,10 @@ class Sew(parts.PlacedByConvolution):
         h = ops.convolve_strides(x, name, group, width, c.n_squeezed, ops.Zeros(c.n_position_zeros))
         pooled = ops.mean_of_blocks(x, c.n_squeezed)
         h = pooled + ops.drop_rows(ops.activate(c.norm_kernel(h), c.conv_activation), pooled)
-        h = c.run_layers(c.norm(h, "layer_norm"))
+        h = c.run_layers(c.begin(h))
         h = ops.linear(h, "upsample.projection", "mixer", c.n_squeezed * c.d_model, bias=True)
         return ops.pad_rows(ops.unfold_rows(ops.activate(h, c.conv_activation), c.d_model), x)
+
+    def begin(c, x: Data) -> Data:
+        """What the layers read: x, normed."""
+        return c.norm(x, "layer_norm")

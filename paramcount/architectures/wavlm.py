@@ -5,15 +5,8 @@ from typing import ClassVar
 from paramcount.declare import Data, ops, parts, sizes
 
 N_GATES = 8  # values that the gates of a head are made of
+BUCKETS = ("num_buckets", "max_bucket_distance")
 TABLE = "layers.0.attention.rel_attn_embed.weight"
-
-
-def has_buckets(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
-    """Half of the buckets are for later frames, and half of those for near ones."""
-    if c["n_buckets"] < 4:
-        raise sizes.make_value_error(c["n_buckets"], "num_buckets", "an integer of at least 4")
-    if (farthest := js.get("max_bucket_distance", 800)) <= 0:
-        raise sizes.make_value_error(farthest, "max_bucket_distance", "a positive integer")
 
 
 class WavLM(parts.AdaptedWaves, parts.PreOrPostNorm):
@@ -27,7 +20,7 @@ class WavLM(parts.AdaptedWaves, parts.PreOrPostNorm):
     linear_subclasses = ("gru_rel_pos_linear.weight",)
     linear_routers = (*parts.WaveEncoder.linear_routers, "gru_rel_pos_linear.weight")
     unused_keys = (*parts.HEAD_KEYS, "num_ctc_classes")
-    conditions = (*parts.PreOrPostNorm.conditions, has_buckets)
+    conditions = (*parts.PreOrPostNorm.conditions, sizes.buckets_reach(*BUCKETS, 800, one_sided=False))
 
     n_buckets: sizes.Positive = sizes.hf("num_buckets")
 

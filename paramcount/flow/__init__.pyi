@@ -609,6 +609,8 @@ from paramcount.flow.operations.sounds import SampleDeviation as SampleDeviation
 from paramcount.flow.operations.sounds import sample_deviation as sample_deviation
 from paramcount.flow.operations.sounds import Similarities as Similarities
 from paramcount.flow.operations.sounds import similarities as similarities
+from paramcount.flow.operations.spectra import SpectrogramPatches as SpectrogramPatches
+from paramcount.flow.operations.spectra import spectrogram_patches as spectrogram_patches
 from paramcount.flow.operations.sticks import break_sticks as break_sticks
 from paramcount.flow.operations.streams import ReadWeights as ReadWeights
 from paramcount.flow.operations.streams import ReadAndWriteWeights as ReadAndWriteWeights

@@ -56,11 +56,13 @@ OTHER_ENCODERS = keys(
     "position_embedding_base use_rotary_position_embeddings rope_parameters rope_scaling rotary_emb_base "
     "emb_pooler lora_alpha pad_vocab_size_multiple"
 )
+# Keys that transformers writes since its configs have a model type, so that a file with them has lost it.
+LATER = keys("transformers_version position_embedding_type use_cache classifier_dropout is_encoder_decoder return_dict")
 GPT = keys("n_embd n_layer n_head")
 T5 = keys("d_model d_ff d_kv num_layers num_heads vocab_size relative_attention_num_buckets")
 SIGNATURES = (
     Signature("bert", SEGMENTS, OTHER_ENCODERS, has_segments),
-    Signature("roberta", SEGMENTS, OTHER_ENCODERS, skips_positions),
+    Signature("roberta", SEGMENTS, OTHER_ENCODERS | LATER, skips_positions),
     Signature("albert", SEGMENTS | keys("embedding_size num_hidden_groups inner_group_num")),
     Signature("openai-gpt", GPT | keys("n_positions vocab_size afn")),
     Signature("ctrl", GPT | keys("n_positions vocab_size dff")),
@@ -75,7 +77,7 @@ SIGNATURES = (
 )  # fmt: skip
 # Candidates that have the same keys, where a value does not tell them apart.
 AMBIGUOUS = (
-    (SEGMENTS, OTHER_ENCODERS, ("bert", "roberta")),
+    (SEGMENTS, OTHER_ENCODERS, ("bert", "roberta", "roberta-prelayernorm", "xlm-roberta-xl")),
     (T5, keys("local_radius num_experts n_positions"), ("t5", "mt5", "umt5")),
     (SEGMENTS | {"embedding_size"}, keys("num_hidden_groups"), ("electra", "albert", "convbert", "mobilebert")),
 )
