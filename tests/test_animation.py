@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -203,16 +202,6 @@ def test_an_error_leaves_the_file_as_it_was(refuse: Refuse, args: tuple[str, ...
     assert refuse("draw", "gpt2-small", *args) == message
     assert [path.name for path in Path().iterdir()] == ["x.gif"]
     assert Path("x.gif").read_bytes() == b"before"
-
-
-@pytest.mark.parametrize(("module", "ending"), [("resvg_py", "gif"), ("PIL.Image", "webp"), ("imageio_ffmpeg", "mp4")])
-def test_an_animation_without_the_extra_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, refuse: Refuse, module: str, ending: str
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    message = refuse("draw", "gpt2-small", "--animate", f"x.{ending}")
-    assert message == "an animation needs the [animate] extra: pip install 'paramcount[animate]'"
-    assert list(Path().iterdir()) == []
 
 
 def test_a_layer_with_too_many_steps_is_an_error() -> None:

@@ -94,9 +94,7 @@ def tuples_to_lists(document: Any) -> Any:
     return [tuples_to_lists(value) for value in document] if isinstance(document, (list, tuple)) else document
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 # ---- sizes

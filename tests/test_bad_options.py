@@ -16,11 +16,7 @@ from tests.refusing import assert_one_line
 
 MAIN = "from paramcount.cli import main; main()"
 HOME = str(Path(pc.__file__).parents[1])
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.counting.components import COMPONENTS
-from tests.refusing import Refuse, list_directory
+from tests.refusing import list_directory
 from tests.running import Runner
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -39,11 +39,7 @@ HOSTILE = [
     "模型 🦙",
     "%s {0} \\N{DIGIT ONE}",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 class Bars(NamedTuple):
@@ -347,14 +343,6 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
 
 
 # ---- refusals
-
-
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert (
-        refuse("compare", "gpt2-small", "--plot", "out.svg")
-        == "a plot needs the [plot] extra: pip install 'paramcount[plot]'"
-    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")

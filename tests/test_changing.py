@@ -68,11 +68,6 @@ def default_config(name: str) -> dict[str, Any]:
     return {"model_type": split_name(name)[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
 
 
-@pytest.fixture
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 # ---- counts
 
 

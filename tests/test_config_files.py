@@ -23,11 +23,7 @@ QWEN = {
     "intermediate_size": 12288, "tie_word_embeddings": False,
 }  # fmt: skip
 TOTAL = 8_190_735_360  # Qwen3ForCausalLM with these sizes, transformers 5.23.0
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 def write_config(path: str, document: Any = QWEN) -> Path:

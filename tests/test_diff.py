@@ -61,11 +61,6 @@ def sum_components(id: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-@pytest.fixture
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 SETTINGS = ("rope_theta", "rms_norm_eps", "hidden_act")  # keys of config.json, as the entries cite them
 
 

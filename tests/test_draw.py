@@ -42,7 +42,6 @@ from tests.drawings import (
 )
 from tests.golden import assert_golden
 from tests.model_types import MODEL_TYPES
-from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_package import command_code, list_loaded_packages
@@ -718,12 +717,6 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         "warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: "
         f"{MISSING}\n",
     )
-
-
-def test_a_png_without_the_extra_names_what_to_install(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
-    message = refuse("draw", "gpt2-small", "-o", "x.png")
-    assert message == "a PNG needs the [plot] extra: pip install 'paramcount[plot]'"
 
 
 def test_a_model_with_too_many_kinds_of_layers_is_an_error() -> None:

@@ -28,10 +28,7 @@ BERT = BY_NAME["BERT"]["content"]
 MAMBA = BY_NAME["Mamba 2.8B"]["content"]
 GPT2_SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 def change(document: dict[str, Any], **changes: Any) -> dict[str, Any]:

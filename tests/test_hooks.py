@@ -27,11 +27,7 @@ FILES = {  # {command: (path, right content, wrong content)}
     "validate": ("configs/own/my-model.yaml", ENTRY, ENTRY.replace("total: 124439808", "total: 124439809")),
     "audit": ("claims.csv", TABLE, TABLE.replace("12", "13")),
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 def write(path: str, content: str) -> None:

@@ -18,11 +18,7 @@ from paramcount.zoo.names import expand_pattern, find_id, is_path
 from tests.refusing import assert_one_line, command_error, model_error
 
 EXPECTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import zlib
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from paramcount.drawing.pdf import convert_to_pdf
 from paramcount.drawing.render import FONTS
-from tests.refusing import Refuse
 from tests.running import Runner
 
 SVG = (
@@ -74,9 +72,3 @@ def test_letters_that_helvetica_lacks_come_from_a_font_in_the_file() -> None:
     svg = SVG.replace("<style>", f"<style>text{{font-family:{FONTS}}}")
     assert b"DejaVu" in convert_to_pdf(svg.replace("768", "модель"))
     assert b"DejaVu" not in convert_to_pdf(svg)
-
-
-def test_a_pdf_without_the_extra_names_what_to_install(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
-    monkeypatch.setitem(sys.modules, "svglib.svglib", None)
-    assert refuse("draw", "gpt2-small", "-o", "x.pdf") == "a PDF needs the [pdf] extra: pip install 'paramcount[pdf]'"
-    assert not Path("x.pdf").exists()

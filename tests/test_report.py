@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 import paramcount.zoo as zoo
-from tests.refusing import Refuse
 from tests.running import Runner
 
 pytest.importorskip("jinja2")
@@ -397,8 +395,3 @@ def test_the_page_is_written_to_a_file_or_to_stdout(
     assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
     html = Path("out.HTML").read_text(encoding="utf-8")
     assert run("report", "gpt2-small", "-o", "-").out == html == report(["gpt2-small"])
-
-
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert refuse("report", "gpt2-small") == "a report needs the [plot] extra: pip install 'paramcount[plot]'"

@@ -17,11 +17,7 @@ from tests.test_config_files import QWEN, write_config
 WITHOUT_MODEL = {
     "add", "architectures", "audit", "docs", "export", "help", "list", "scan", "schema", "sql", "validate",
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 def list_parameters(name: str) -> dict[str, click.Parameter]:

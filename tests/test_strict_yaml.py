@@ -32,9 +32,7 @@ def _each_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(strict_yaml, "LOADER", request.param)
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 def yaml_error(text: str) -> str:

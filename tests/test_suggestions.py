@@ -4,7 +4,6 @@ files of other tools by name; and nothing about keys that only repeat a size.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +20,7 @@ BERT = {
     "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512,
     "type_vocab_size": 2,
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 # ---- names

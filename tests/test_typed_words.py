@@ -19,11 +19,7 @@ from tests.test_config_files import QWEN, TOTAL, write_cache, write_config
 
 GPT2_TOTAL = 124_439_808
 LAYER = 4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128  # of QWEN: attention, MLP, norms
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
 # ---- bare names
