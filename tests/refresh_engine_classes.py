@@ -17,6 +17,7 @@ from zipfile import ZipFile
 
 import paramcount
 from paramcount.architectures import read_index
+from paramcount.costs.engines.support import read_classes
 
 TARGET = Path(paramcount.__file__).parent / "costs/engines/classes.json"
 REGISTRY = "vllm/model_executor/models/registry.py"
@@ -78,6 +79,7 @@ def main(vllm: str, sglang: str) -> None:
         "sglang": entries,
         "takes_attention": {*takes} - (own & entries),
         "sets_attention": {*sets} - own,
+        "sglang_windows": read_classes("sglang_windows"),  # by hand: is_hybrid_swa_model of SGLang's model_config.py
     }
     source = (
         f"vLLM {versions[0]}, {REGISTRY}; SGLang {versions[1]}, srt/models; classes of transformers that paramcount "

@@ -3,99 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from paramcount.errors import MOST_LISTED, join_words
 
 LONGEST = 200
 
+TABLE = Path(__file__).with_name("headings.txt").read_text(encoding="utf-8").splitlines()[1:]
 # {quantity: (display name, usual headings, each as one word)}
-COLUMNS: Mapping[str, tuple[str, str]] = {
-    "model": ("model", "model models name modelname llm modelid hf hfid huggingface huggingfaceid repo"),
-    "total": (
-        "parameters",
-        "params param parameters parameter paramcount totalparams totalparam totalparameters paramstotal "
-        "parameterstotal modelparams modelparameters paramsize parametersize",
-    ),
-    "active": (
-        "active",
-        "active activated activeparams activeparameters activatedparams activatedparameters paramsactive "
-        "paramsactivated parametersactive parametersactivated",
-    ),
-    "non_embedding": (
-        "non-embedding",
-        "nonembedding nonembeddingparams nonembeddingparameters paramsnonembedding parametersnonembedding nonemb "
-        "nonembparams nonembparameters",
-    ),
-    "n_layers": (
-        "layers",
-        "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks "
-        "modellayers",
-    ),
-    "d_model": (
-        "d_model",
-        "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden "
-        "modeldim modeldimension dim dimension embd embddim embeddim embedsize dembed embeddingdim "
-        "embeddingdimension embeddingsize embeddingwidth width modelwidth",
-    ),
-    "n_heads": (
-        "heads",
-        "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv "
-        "attentionheadsqkv selfattentionheads",
-    ),
-    "n_kv_heads": (
-        "KV heads",
-        "kvheads kvhead keyvalueheads keyvaluehead headskv kvattentionheads attentionheadskv querygroups kvgroups",
-    ),
-    "d_head": (
-        "d_head",
-        "dhead headdim headsize headdimension headwidth dimhead kvchannels attentionheaddim attentionheadsize",
-    ),
-    "d_ff": (
-        "d_ff",
-        "dff dffn ffn ffndim ffnsize ffnwidth ffndimension ffnhiddensize ffnhiddendim ffnintermediatesize ffdim "
-        "ffsize intermediate intermediatesize intermediatedim intermediatedimension mlpdim mlpsize mlpwidth "
-        "mlpdimension mlphiddensize mlphiddendim dmlp feedforward feedforwarddim feedforwardsize "
-        "feedforwarddimension feedforwardwidth feedforwardhiddensize inner innerdim dinner",
-    ),
-    "n_routed_experts": (
-        "experts",
-        "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive "
-        "expertstotalactivated",
-    ),
-    "n_active_experts": (
-        "active experts",
-        "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated expertspertok "
-        "expertspertoken selectedexperts moetopk",
-    ),
-    "n_shared_experts": ("shared experts", "sharedexperts sharedexpert"),
-    "d_expert": (
-        "d_expert",
-        "dexpert expertdim expertsize expertwidth expertdimension expertintermediatesize expertffndim "
-        "expertffnsize experthiddensize experthiddendim moeintermediatesize moeintermediatedim moeffndim "
-        "moeffnsize",
-    ),
-    "vocab_size": ("vocab", "vocab vocabsize vocabulary vocabularysize dvocab"),
-    "context_length": (
-        "context",
-        "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx "
-        "ctxlen ctxlength ctxsize window maxlength maxlen maxseqlen maxseqlength maxsequencelength sequencelength "
-        "seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
-    ),
-    "tied": (
-        "tied",
-        "tied tieembedding tieembeddings tiedembedding tiedembeddings tiewordembeddings tiedwordembeddings weighttying",
-    ),
-    "bytes": (
-        "size",
-        "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint "
-        "memoryfootprint checkpointsize",
-    ),
-}
+COLUMNS = {kind: (label, words.split()) for kind, label, words in (line.split(" | ") for line in TABLE)}
 LABELS = {kind: label for kind, (label, _) in COLUMNS.items()}
-KINDS = {word: kind for kind, (_, words) in COLUMNS.items() if kind != "bytes" for word in words.split()}
-SIZES = frozenset(COLUMNS["bytes"][1].split())
+KINDS = {word: kind for kind, (_, words) in COLUMNS.items() if kind != "bytes" for word in words}
+SIZES = frozenset(COLUMNS["bytes"][1])
 COUNTS = ("total", "active", "non_embedding")
 
 BYTES = {  # per value

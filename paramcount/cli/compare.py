@@ -13,7 +13,7 @@ from paramcount.cli.options import (
     make_models_argument,
     option,
 )
-from paramcount.cli.paper import check_paper_options, paper_options
+from paramcount.cli.paper import PaperOptions, paper_options
 from paramcount.errors import ParamcountError
 from paramcount.output.files import write_atomically
 from paramcount.output.tables import Table
@@ -35,10 +35,7 @@ def command(
     scale: Literal["linear", "log"] | None,
     transpose: bool,
     share: bool,
-    full_names: bool,
-    units: str | None,
-    caption: str | None,
-    label: str | None,
+    paper: PaperOptions,
     estimates: bool,
 ) -> None:
     """Compare models side by side.
@@ -46,7 +43,6 @@ def command(
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
     from paramcount.views.compare import add_fields, build_comparison_table, list_shares, make_named_rows, sort_rows
-    from paramcount.views.wording import Wording
 
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")
@@ -55,7 +51,7 @@ def command(
         from paramcount.drawing.figures import check_plot
 
         plot_format = check_plot(plot)  # report a wrong extension before any file is read
-    check_paper_options(request, units, caption, label)
+    paper.check(request)
     models = request.select(estimates=estimates)
     rows = make_named_rows(models)
     if columns is not None or sort is not None:
@@ -69,13 +65,11 @@ def command(
 
     def make_table(format: str) -> Table:
         result = build_comparison_table(
-            rows, columns=columns, sort=sort, transpose=transpose, format=format, wording=Wording(full_names, units)
-        )._replace(label=label or "")
-        if caption is not None:
-            result = result._replace(caption=caption)
+            rows, columns=columns, sort=sort, transpose=transpose, format=format, wording=paper.wording
+        )
         if plot is not None:
             content = plot_rows(sort_rows(rows, sort), format=plot_format, scale=scale or "linear")
             write_atomically(plot, content, "--plot")
-        return result
+        return paper.name_table(result)
 
     request.emit(make_table, request.collect_messages(models))

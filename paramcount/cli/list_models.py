@@ -15,7 +15,7 @@ from paramcount.cli.options import (
     estimates_option,
     option,
 )
-from paramcount.cli.paper import check_paper_options, paper_options
+from paramcount.cli.paper import PaperOptions, paper_options
 from paramcount.errors import ParamcountError, describe_value, find_nearest, join_words, quote
 from paramcount.output.tables import Table
 from paramcount.symbolic.quantities import parse_quantity
@@ -38,10 +38,7 @@ def command(
     columns: str | None,
     sort: str | None,
     limit: str | None,
-    full_names: bool,
-    units: str | None,
-    caption: str | None,
-    label: str | None,
+    paper: PaperOptions,
     estimates: bool,
 ) -> None:
     """List the models in the zoo whose id, name, family, publisher, Hugging Face id or an alias contains every WORD.
@@ -54,10 +51,9 @@ def command(
     from paramcount.database.listing import list_model_rows, search_rows, select_rows
     from paramcount.tiny import NAMES
     from paramcount.views.compare import build_comparison_table
-    from paramcount.views.wording import Wording
     from paramcount.zoo.names import matches_name
 
-    check_paper_options(request, units, caption, label)
+    paper.check(request)
     most = None if limit is None else parse_quantity(limit) if len(limit) <= 18 else 0
     if limit is not None and not (most and most > 0):
         raise ParamcountError(f"= {describe_value(limit)}", where="--limit", expected="a positive integer")
@@ -77,10 +73,8 @@ def command(
 
     def make_table(format: str) -> Table:
         shown = columns or (TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS)
-        wording = Wording(full_names, units)
-        table = build_comparison_table(rows, columns=shown, sort=sort, limit=most, format=format, wording=wording)
-        table = table._replace(drops=True, wraps=columns is None, label=label or "")
-        return table if caption is None else table._replace(caption=caption)
+        table = build_comparison_table(rows, columns=shown, sort=sort, limit=most, format=format, wording=paper.wording)
+        return paper.name_table(table._replace(drops=True, wraps=columns is None))
 
     request.emit(make_table)
 

@@ -122,18 +122,13 @@ def describe_bound(name: str, bound: Bound, tokens: int) -> list[str]:
     """Such as "decode ≥ 9.19 ms, memory-bound; ≤ 1,741 tokens/s", and what takes how long. Of a prompt on a GPU
     without a rate, tokens per second would say nothing."""
     memory = f"{format_bytes(bound.weights_bytes + bound.cache_bytes)} in {format_time(bound.memory_seconds)}"
-    if bound.compute_seconds is None:
-        rate = f"; ≤ {format_rate(tokens, bound.seconds)} tokens/s" if name == "decode" else ""
-        return [
-            f"  {name} ≥ {format_time(bound.seconds)} from memory alone{rate}",
-            f"    {memory}; {format_flops(bound.flops)}",
-        ]
-    compute = f"{format_flops(bound.flops)} in {format_time(bound.compute_seconds)}"
-    rate = format_rate(tokens, bound.seconds)
-    return [
-        f"  {name} ≥ {format_time(bound.seconds)}, {bound.limit}-bound; ≤ {rate} tokens/s",
-        f"    {memory}; {compute}",
-    ]
+    compute, limit = format_flops(bound.flops), " from memory alone"
+    rate = f"; ≤ {format_rate(tokens, bound.seconds)} tokens/s"
+    if bound.compute_seconds is not None:
+        compute, limit = f"{compute} in {format_time(bound.compute_seconds)}", f", {bound.limit}-bound"
+    elif name != "decode":
+        rate = ""
+    return [f"  {name} ≥ {format_time(bound.seconds)}{limit}{rate}", f"    {memory}; {compute}"]
 
 
 def format_rate(tokens: int, seconds: float) -> str:

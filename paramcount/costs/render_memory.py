@@ -25,28 +25,15 @@ def build_memory_table(memory: Memory, *, in_python: bool = False) -> Table:
     """One row per context length; the weights by format come before them in a terminal. `in_python`: names arguments,
     not options."""
     table = make_context_table(memory)
-    return table._replace(
-        above=[
-            f"{memory.name}   {memory.parameters:,} parameters",
-            *describe_fit(memory, in_python=in_python),
-            *describe_available(memory),
-            *table.above,
-        ],
-        data=memory.to_dict(),
-        texts={"table": lambda width, colour, shortens: render_text(memory, width, colour)},
-    )
+    heading = f"{memory.name}   {memory.parameters:,} parameters"
+    fit = [*describe_fit(memory, in_python=in_python), *describe_available(memory)]
 
+    def render_text(width: int, colour: bool, shortens: bool) -> str:
+        weights = make_weight_table(memory)._replace(above=[heading, *fit, *([""] if fit else [])])
+        return "\n".join(render(it, "table", width, colour=colour) for it in (weights, table))
 
-def render_text(memory: Memory, width: int, colour: bool) -> str:
-    """Weights by format, cache per token, and the table of contexts."""
-    fit = [*describe_fit(memory), *describe_available(memory)]
-    heading = [f"{memory.name}   {memory.parameters:,} parameters", *fit, *([""] if fit else [])]
-    weights = make_weight_table(memory)._replace(above=heading)
-    return (
-        render(weights, "table", width, colour=colour)
-        + "\n"
-        + render(make_context_table(memory), "table", width, colour=colour)
-    )
+    above = [heading, *fit, *table.above]
+    return table._replace(above=above, data=memory.to_dict(), texts={"table": render_text})
 
 
 def make_weight_table(memory: Memory) -> Table:

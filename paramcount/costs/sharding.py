@@ -197,8 +197,7 @@ def divide(row: StoredTensor, shape: ShardShape, parallel: Parallelism) -> int:
     if tp == 1 or is_replicated(component, row.tensor.part) or is_row_parallel_bias(row.tensor):
         return row.bytes
     whole = sum(n for _, n in row.tensor.shares)
-    shares = ((n * divide_heads(name, shape, tp)[0], divide_heads(name, shape, tp)[1]) for name, n in row.tensor.shares)
-    return sum(-(-row.bytes * numerator // (whole * denominator)) for numerator, denominator in shares)
+    return sum(-(-row.bytes * n // (whole * count_divisions(name, shape, tp))) for name, n in row.tensor.shares)
 
 
 def is_row_parallel_bias(tensor: TensorRow) -> bool:
@@ -213,13 +212,11 @@ def is_replicated(component: str, part: str) -> bool:
     return part in REPLICATED or component.partition(".")[0] in REPLICATED
 
 
-def divide_heads(component: str, shape: ShardShape, tp: int) -> tuple[int, int]:
-    """(numerator, denominator) of the share of a matrix on one of `tp` GPUs."""
+def count_divisions(component: str, shape: ShardShape, tp: int) -> int:
+    """In how many parts `tp` GPUs divide a matrix."""
     if component in REPLICATED_DETAILS:
-        return 1, 1
-    if component in ("qkv.k", "qkv.v") and shape.n_kv_heads and shape.n_kv_heads < tp:
-        return 1, shape.n_kv_heads
-    return 1, tp
+        return 1
+    return min(tp, shape.n_kv_heads or tp) if component in ("qkv.k", "qkv.v") else tp
 
 
 def select_layers(caches: Iterable[LayerCaches], layers: range) -> Iterator[CacheGroup]:

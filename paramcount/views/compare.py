@@ -83,13 +83,10 @@ def add_fields(rows: Sequence[Row], models: Iterable[Model], fields: Mapping[str
 
 def _make_row(model: Model) -> Row:
     count = None if model.estimate else count_model(model)
-    row: Row = {field.name: field.compute(model, count) for field in FIELDS}
-    if model.original is None or count is None:
-        row |= dict.fromkeys(CHANGE_COLUMNS)
-    else:
+    row: Row = {field.name: field.compute(model, count) for field in KNOWN.values()}
+    if model.original is not None and count is not None:
         from paramcount.zoo.what_if import changes_to_dict  # only if sizes were changed
 
-        row |= {field.name: field.compute(model, count) for field in CHANGE_FIELDS}
         row["set"] = changes_to_dict(model)["set"]
     return row if count is None else row | {"active_components": count.active_components}
 

@@ -14,6 +14,7 @@ from paramcount.views.forward_settings import list_forward_settings
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import describe_release_difference
 
+COMPARED = ("total", "active", "reference_total")
 NOT_INCLUDED = ("buffers", "mtp")  # counts that are not part of the total
 
 
@@ -102,14 +103,10 @@ def diff_models(a: Model, b: Model) -> Difference:
     return Difference(
         a=a.id,
         b=b.id,
-        total_a=count_a.total,
-        total_b=count_b.total,
+        **{f"{name}_a": getattr(count_a, name) for name in COMPARED},
+        **{f"{name}_b": getattr(count_b, name) for name in COMPARED},
         difference=count_b.total - count_a.total,
-        active_a=count_a.active,
-        active_b=count_b.active,
         active_difference=count_b.active - count_a.active,
-        reference_total_a=count_a.reference_total,
-        reference_total_b=count_b.reference_total,
         sizes=tuple(find_differences(sizes_a, sizes_b)),
         settings=tuple(compare_settings(a, b)),
         components=tuple(sorted(components, key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),

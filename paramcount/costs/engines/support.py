@@ -29,7 +29,8 @@ VLLM, SGLANG = "vLLM 0.33.0", "SGLang 0.5.23"
 @cache
 def read_classes(kind: str) -> frozenset[str]:
     """The classes that an engine implements, and those of transformers that it may wrap because they take an
-    implementation of attention, or because their code looks one up by its name."""
+    implementation of attention, or because their code looks one up by its name. `sglang_windows`: those whose sliding
+    windows have a pool of their own in SGLang; all others keep every token in all layers."""
     lists = json.loads(Path(__file__).with_name("classes.json").read_text(encoding="utf-8"))
     return frozenset(lists[kind])
 

@@ -13,37 +13,13 @@ from typing import NamedTuple
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.engines.records import CacheRequest
+from paramcount.costs.engines.support import read_classes
 
 PACKED_LATENT = 656  # bytes per token of sparse attention in FP8: 512 FP8 values, 4 scales in FP32, 64 values in BF16
 INDEX_SCALE = 4  # bytes per token and 128 values of an indexer, which are in FP8
 MTP_DRAFTS = ("EAGLE", "EAGLE3", "NEXTN")  # speculative algorithms whose draft is one layer like those of the model
 SLOTS_PER_REQUEST = 3  # recurrent states per running request with a radix cache, which keeps earlier ones
 EVICTION_INTERVAL = 128  # tokens after which a window drops what it no longer needs
-# Whose windows have a pool of their own; all other models keep every token in all layers.
-WINDOW_POOL_CLASSES = frozenset(
-    (
-        "BeamForCausalLM",
-        "DeepseekV4ForCausalLM",
-        "DiffusionGemmaForBlockDiffusion",
-        "Gemma4ForCausalLM",
-        "Gemma4ForConditionalGeneration",
-        "Gemma4UnifiedForConditionalGeneration",
-        "GptOssForCausalLM",
-        "GraniteMoeSWAForCausalLM",
-        "GraniteSWAForCausalLM",
-        "IQuestQ1ForCausalLM",
-        "InklingForConditionalGeneration",
-        "LagunaForCausalLM",
-        "Llama4ForConditionalGeneration",
-        "MellumForCausalLM",
-        "MiMoV2FlashForCausalLM",
-        "MiMoV2ForCausalLM",
-        "MuseGlimmerForCausalLM",
-        "MuseGlimmerForConditionalGeneration",
-        "Step3p5ForCausalLM",
-        "Step3p7ForConditionalGeneration",
-    )
-)
 
 
 class SglangOptions(NamedTuple):
@@ -144,7 +120,7 @@ class Pools(NamedTuple):
 def make_pools(groups: Sequence[CacheGroup], request: CacheRequest, options: SglangOptions) -> Pools:
     """The pools of the attention layers."""
     attention = [group for group in groups if group.stream == "tokens"]
-    has_window_pool = request.reference in WINDOW_POOL_CLASSES and not options.disable_hybrid_swa_memory
+    has_window_pool = request.reference in read_classes("sglang_windows") and not options.disable_hybrid_swa_memory
     windows = [group for group in attention if group.longest is not None and has_window_pool]
     full = [group for group in attention if group not in windows]
     if not full:
