@@ -68,7 +68,7 @@ def command(request: CommandRequest, estimates: bool, by: str | None, keys: bool
     else:
         from paramcount.costs.summary import summarize_resources
 
-        result = build_model_table(model, count)
+        result = build_model_table(model, count, has_data=request.table_format == "json")
         result = result._replace(below=[*result.below, summarize_resources(model, count)])
         if model.adapter is not None:
             from paramcount.costs.adapters.saved import describe_saved_adapter

@@ -10,7 +10,6 @@ from paramcount.output.numbers import format_bytes, format_count, format_share
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import summarize_checks
-from paramcount.zoo.links import link_source
 
 PARTS_OF_THEIR_OWN = ("vision", "audio", "projector", "mtp")  # which the component "other" does not include
 MOST_MODULES = 5  # named for the component "other"
@@ -24,8 +23,9 @@ RELEASE_ITEMS = {  # {item of `count.release`: its name in text}; {scales}: "FP8
 }
 
 
-def build_model_table(model: Model, count: Count) -> Table:
-    """The overview of a model: one row per component that has parameters or is tied, notes below."""
+def build_model_table(model: Model, count: Count, *, has_data: bool = True) -> Table:
+    """The overview of a model: one row per component that has parameters or is tied, notes below. `has_data`: whether
+    it is for JSON, too."""
     arithmetic = format_arithmetic(count)
     rows = []
     for name, n in count.components.items():
@@ -43,12 +43,16 @@ def build_model_table(model: Model, count: Count) -> Table:
     unit = "parameters of the language model" if count.scope == "language_model" else "parameters"
     title = f"{model.name}   {count.total:,} {unit} ({format_count(count.total)})"
     above = [title if model.original else f"{title}   {evidence}"]
-    data = count.to_dict() | {"name": model.name, "proof": evidence, "sources": list_sources(model)}
+    data = {}
+    if has_data:
+        data = count.to_dict() | {"name": model.name, "proof": evidence, "sources": list_sources(model)}
     return Table(columns, rows, data, above=above, below=describe_count(count), headings=False, wraps=True)
 
 
 def list_sources(model: Model) -> list[dict[str, str | None]]:
     """The sources of a model, each with its address; None if it cites none."""
+    from paramcount.zoo.links import link_source
+
     return [
         {"id": source.id, "kind": source.kind, "ref": source.ref, "url": link_source(source.ref)}
         | {"accessed": source.accessed.isoformat()}
