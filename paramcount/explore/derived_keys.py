@@ -20,6 +20,7 @@ from paramcount.sizes.values import to_json
 LARGEST_STEP = 8  # between layers of one kind
 BELOW_STEP = 128  # hidden sizes of an MLP are rounded up to a multiple of 256
 MOST_KEYS = 3  # that a size needs at once
+ATTENTION_TYPES = {"full_attention": 1, "linear_attention": 0, "lightning_attention": 0}  # MiniMax-01's
 Configs = tuple[Mapping[str, Any], Mapping[str, Any]]  # the section of a block, and the whole config.json
 Guess = Callable[[Any, Mapping[str, Any], Any], Iterable[Any]]  # of the size, its block and the key's value so far
 
@@ -146,42 +147,9 @@ def guess_steps(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
     return range(1, LARGEST_STEP + 1)
 
 
-def guess_positions(word: str) -> Guess:
-    """The layers of a kind."""
-    return lambda value, c, old: [[i for i, kind in enumerate(value) if kind == word]]
-
-
-def guess_others(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[int]]:
-    """The layers that a size does not list."""
-    return [[i for i in range(c["n_layers"]) if i not in value]]
-
-
 def guess_marks(listed: Any, other: Any) -> Guess:
     """A mark for each layer: whether a size lists it."""
     return lambda value, c, old: [[listed if i in value else other for i in range(c["n_layers"])]]
-
-
-def guess_words(words: Mapping[str, Any]) -> Guess:
-    """A value for each layer, which stands for its kind."""
-    return lambda value, c, old: [[words.get(kind) for kind in value]]
-
-
-def guess_double(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[int]:
-    return [2 * value]
-
-
-def guess_number(word: str) -> Guess:
-    """The number of layers of a kind."""
-    return lambda value, c, old: [value.count(word)]
-
-
-def guess_channels(heads: str) -> Guess:
-    return lambda value, c, old: [value * c[heads]]
-
-
-def guess_ratio(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[float]:
-    """A share of the hidden size, of which the whole part counts."""
-    return [value / c["d_model"], (value + 0.5) / c["d_model"]]
 
 
 def guess_blocks(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[Any]]:
@@ -217,28 +185,28 @@ GUESSES: dict[str, Guess] = {
     "encoder_sparse_step": guess_steps,
     "decoder_sparse_step": guess_steps,
     "cla_share_factor": guess_steps,
-    "num_sparse_encoder_layers": guess_number("sparse"),
-    "num_sparse_decoder_layers": guess_number("sparse"),
-    "attn_layer_indices": guess_positions("attention"),
-    "attn_type_list": guess_words({"full_attention": 1, "linear_attention": 0, "lightning_attention": 0}),
-    "moe_layers": guess_others,
+    "num_sparse_encoder_layers": lambda value, c, old: [value.count("sparse")],
+    "num_sparse_decoder_layers": lambda value, c, old: [value.count("sparse")],
+    "attn_layer_indices": lambda value, c, old: [[i for i, kind in enumerate(value) if kind == "attention"]],
+    "attn_type_list": lambda value, c, old: [[ATTENTION_TYPES.get(kind) for kind in value]],
+    "moe_layers": lambda value, c, old: [[i for i in range(c["n_layers"]) if i not in value]],
     "moe_layer_freq": guess_marks(0, 1),
     "mlp_layer_types": guess_marks("dense", "sparse"),
-    "mlp_ratio": guess_ratio,
+    "mlp_ratio": lambda value, c, old: [value / c["d_model"], (value + 0.5) / c["d_model"]],  # only whole parts count
     "indexer_types": guess_marks("shared", "full"),
     "position_embedding_type": lambda value, c, old: ["rotary", "absolute"],
     "num_ln_in_parallel_attn": lambda value, c, old: [1, 2],
     "norm_type": lambda value, c, old: ["layer_norm", "rms_norm", "time_group_norm"],
     "norm_rel_ebd": lambda value, c, old: ["layer_norm"],
-    "intermediate_size": guess_double,
-    "sliding_window": guess_double,
+    "intermediate_size": lambda value, c, old: [2 * value],
+    "sliding_window": lambda value, c, old: [2 * value],
     "attention_window": lambda value, c, old: [[2 * n for n in value]],
-    "v_channels": guess_channels("n_heads"),
+    "v_channels": lambda value, c, old: [value * c["n_heads"]],
     "bias_max_distance": lambda value, c, old: [value // 2],
     "block_configs": guess_blocks,
     "ple_layer_ids": lambda value, c, old: [[i + 1 for i in value]],
     "summary_idxs": lambda value, c, old: [list(range(value))],
     "num_code_groups": lambda value, c, old: [len(value) + 1],
     "downsample_rate": lambda value, c, old: [f"{c['query_side']}/{c['window_side']}"],
-    "qk_channels": guess_channels("n_heads"),
+    "qk_channels": lambda value, c, old: [value * c["n_heads"]],
 }

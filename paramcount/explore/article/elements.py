@@ -75,10 +75,10 @@ def make_table(
     return element("div", table, class_="scroll", tabindex=0)
 
 
-def make_list(items: Iterable[Content], name: str = "ul", **attributes: object) -> Html:
+def make_list(items: Iterable[Content], **attributes: object) -> Html:
     """A list; "" if it is empty."""
     entries = [element("li", item) for item in items]
-    return element(name, *entries, **attributes) if entries else Html("")
+    return element("ul", *entries, **attributes) if entries else Html("")
 
 
 def make_number(n: int, text: str = "") -> Html:
