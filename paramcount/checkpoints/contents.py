@@ -19,7 +19,7 @@ from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
 from paramcount.checkpoints.verify import Verification
 from paramcount.counting.components import COMPONENTS
-from paramcount.counting.results import JsonResult
+from paramcount.counting.results import JsonResult, alias
 
 MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
 
@@ -82,10 +82,7 @@ class StoredCount(JsonResult):
     patterns: tuple[NamePattern, ...] = field(repr=False)
     shapes: Shapes = field(repr=False)  # by component, after unpacking
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """An alias of `notes` until 0.3."""
-        return self.notes
+    remarks = alias("notes")
 
     @property
     def bits_per_value(self) -> float | None:

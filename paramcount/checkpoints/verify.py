@@ -18,7 +18,7 @@ from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
 from paramcount.checkpoints.writers.layouts import apply_layout
 from paramcount.counting.components import COMPONENTS
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.results import describe_result, render_notebook
+from paramcount.counting.results import JsonResult, alias
 from paramcount.errors import ParamcountError, locate_errors, make_printable
 from paramcount.flow import TensorRow
 from paramcount.zoo import Model, count_model
@@ -31,9 +31,12 @@ class ByteCount(NamedTuple):
     found: int | None  # None if neither headers nor an index say
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(JsonResult):
     """The tensors of a model matched with those of a checkpoint: whether the checkpoint contains the model."""
+
+    shown = ("model", "format", "files", "tensors", "ok")
+    html_table = "paramcount.checkpoints.render_verification:build_table"
 
     model: Model
     checkpoint: Checkpoint
@@ -43,13 +46,6 @@ class Verification:
     matches: Matches
     findings: Mapping[str, Finding]  # {name: finding} for tensors that do not simply match
     layout_notes: tuple[str, ...]  # about how the writer names them
-
-    def __repr__(self) -> str:
-        return describe_result(self, "model", "format", "files", "tensors", "ok")
-
-    def _repr_html_(self) -> str:
-        """The table of `paramcount verify`, for notebooks."""
-        return render_notebook("paramcount.checkpoints.render_verification:build_table", self)
 
     @property
     def format(self) -> str:
@@ -109,10 +105,7 @@ class Verification:
         by_shape = f"unfamiliar names: matched {self.by_shape:,} tensors by shape alone" if self.by_shape else ""
         return (*self.checkpoint.notes, *filter(None, (*self.layout_notes, by_shape, self.total_size[0])))
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """An alias of `notes` until 0.3."""
-        return self.notes
+    remarks = alias("notes")
 
     @cached_property
     def size(self) -> ByteCount:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from paramcount.counting.components import COMPONENTS, PARTS, TABLES, TOWERS
 from paramcount.counting.results import SCHEMA_VERSION as SCHEMA_VERSION
-from paramcount.counting.results import JsonResult
+from paramcount.counting.results import JsonResult, alias
 from paramcount.counting.sum_weights import Sums, cached_sums, sum_weights
 from paramcount.counting.tensors import list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
@@ -118,10 +118,7 @@ class Count(JsonResult):
         """`active` minus the token embedding: the convention of DeepSeek-V3's and gpt-oss's published figures."""
         return self.active - self.embedding
 
-    @property
-    def active_without_input_table(self) -> int:
-        """Deprecated alias of `active_without_input_embedding`, until 0.3."""
-        return self.active_without_input_embedding
+    active_without_input_table = alias("active_without_input_embedding")
 
     @property
     def language_model(self) -> int:

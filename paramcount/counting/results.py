@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from paramcount.errors import make_printable
@@ -13,15 +14,21 @@ MOST_SHOWN = 6  # values of a result at a prompt
 LONGEST_VALUE = 60  # characters of one of them
 
 
-class JsonResult:
-    """A frozen dataclass whose JSON has some of its fields and properties."""
+def alias(name: str) -> Any:
+    """A property with the value of another one, which had this name before; removed in 0.3."""
+    return property(attrgetter(name), doc=f"Deprecated alias of `{name}`; removed in 0.3.")
 
+
+class JsonResult:
+    """A frozen dataclass that people see as a line or a table. Its JSON has some of its fields and properties."""
+
+    shown: ClassVar[tuple[str, ...]] = ()  # values at a prompt; by default the first six
     json_fields: ClassVar[tuple[str, ...]]  # in order
     html_table: ClassVar[str]  # "module:function" that builds the table of the command
     names_options: ClassVar[bool] = False  # whether that table suggests options, or arguments with `in_python`
 
     def __repr__(self) -> str:
-        return describe_result(self)
+        return describe_result(self, *self.shown)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data for JSON."""

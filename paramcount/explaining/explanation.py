@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.counting.results import describe_result, render_notebook, to_plain
+from paramcount.counting.results import JsonResult, alias, to_plain
 
 
 class Size(NamedTuple):
@@ -65,8 +65,10 @@ JSON_NAMES = {"fixed_sizes": "kept", "expert_groups": "visits", "not_included": 
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(JsonResult):
     """The formulas behind a parameter count of a model, one of its layers, or one of its attention heads."""
+
+    html_table = "paramcount.explaining.render_tables:build_explanation_table"
 
     id: str
     name: str
@@ -87,32 +89,10 @@ class Explanation:
         """All lines whose sum is the total."""
         return tuple(line for component in self.components for line in component.lines)
 
-    @property
-    def kept(self) -> tuple[Size, ...]:
-        """Deprecated alias of `fixed_sizes`; removed in 0.3."""
-        return self.fixed_sizes
-
-    @property
-    def visits(self) -> tuple[ExpertGroup, ...]:
-        """Deprecated alias of `expert_groups`; removed in 0.3."""
-        return self.expert_groups
-
-    @property
-    def beside(self) -> tuple[Component, ...]:
-        """Deprecated alias of `not_included`; removed in 0.3."""
-        return self.not_included
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Deprecated alias of `notes`; removed in 0.3."""
-        return self.notes
-
-    def __repr__(self) -> str:
-        return describe_result(self)
-
-    def _repr_html_(self) -> str:
-        """The formulas as a table, for notebooks."""
-        return render_notebook("paramcount.explaining.render_tables:build_explanation_table", self)
+    kept = alias("fixed_sizes")
+    visits = alias("expert_groups")
+    beside = alias("not_included")
+    remarks = alias("notes")
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON, with the field names of version 0.1."""

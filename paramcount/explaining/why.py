@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scales
-from paramcount.counting.results import describe_result, render_notebook, to_plain
+from paramcount.counting.results import JsonResult, to_plain
 from paramcount.errors import ParamcountError, describe_value, locate_errors
 from paramcount.explaining.causes import (
     Cause,
@@ -66,8 +66,11 @@ def format_causes(causes: Iterable[Cause]) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Why:
+class Why(JsonResult):
     """A published figure and the sums that explain it."""
+
+    shown = ("id", "published", "verdict")
+    html_table = "paramcount.explaining.render_why:build_figure_table"
 
     id: str
     published: str  # as published
@@ -94,13 +97,6 @@ class Why:
     def ok(self) -> bool:
         """Whether the figure is explained."""
         return bool(self.accounts or self.correction)
-
-    def __repr__(self) -> str:
-        return describe_result(self, "id", "published", "verdict")
-
-    def _repr_html_(self) -> str:
-        """The table of `paramcount why`, for notebooks."""
-        return render_notebook("paramcount.explaining.render_why:build_figure_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data for JSON."""
