@@ -62,7 +62,7 @@ def explain_count(model: Model) -> Html:
     number = make_number(count.total)
     caption = element(
         "figcaption",
-        *(link_model(model.id, model.name), " has ", number, " parameters: the numbers that training sets. "),
+        *(link_model(model.id, model.name), " has ", number, " parameters: the numbers that are learned in training. "),
         "The area of each block is its share of them, and each cell in it is one layer. ",
         element("span", number, " = ", *list_terms(count), ".", class_="sum"),
     )

@@ -67,7 +67,7 @@ def test_the_answer_is_one_sentence_with_the_figures_of_memory(
     assert fit.verdict == verdict
     users = "1 user" if options["batch"] == 1 else f"{options['batch']} users"
     on = f"on {n} × {gpu} for {users} of {options['context']:,} tokens"
-    needs = f"it needs {format_bytes(fit.needed_bytes)}{each}, and {format_bytes(fit.memory_bytes)} are available."
+    needs = f"it needs {format_bytes(fit.needed_bytes)}{each}, and {format_bytes(fit.memory_bytes)} is available."
     expected = {
         "fits": f"fits {on}, with {format_bytes(fit.free_bytes)} to spare{each}.",
         "does not fit": f"does not fit {on}: {needs}",

@@ -108,7 +108,7 @@ function Errors({ structure, values, errors, changed, set }) {
             ))}.{" "}
           </span>
         ))}
-        Below are the last valid sizes.
+        The results below are for the last valid sizes.
       </p>
     </div>
   );
@@ -172,7 +172,7 @@ function Results({ data, model, variant, values, difference, options, set }) {
       </div>
       <h2>Memory</h2>
       <Fitting data={data} model={model} variant={variant} changed={changed} options={options} read={read} set={set} />
-      <p><a href={formatFragment({ view: "fit", ids: [model.id], options })}>The fewest of each GPU, and the commands</a></p>
+      <p><a href={formatFragment({ view: "fit", ids: [model.id], options })}>Minimum number of each GPU, and the commands</a></p>
       <Costs data={data} structure={structure} values={values} context={BigInt(read.choice.context)} />
     </>
   );

@@ -23,7 +23,7 @@ export function Costs({ data, structure, values, context }) {
       <dd>{flops ? `${formatCount(flops.total)} (${formatShort(flops.total)})` : explainFlops(structure, values)}</dd>
       {flops && flops.expanded !== flops.total && (
         <>
-          <dt>With all MLA latents expanded again, as in the reference</dt>
+          <dt>With MLA latents expanded to keys and values, as in the reference</dt>
           <dd>{formatCount(flops.expanded)} ({formatShort(flops.expanded)})</dd>
         </>
       )}

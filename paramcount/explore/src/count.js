@@ -88,7 +88,7 @@ export const explainFlops = (structure, values) =>
 
 /** What has the FLOPs: one token, or a whole text in a model that decodes none. */
 export const nameFlops = (structure, context) =>
-  structure.flow?.decodes === false ? `FLOPs of a pass of ${formatCount(context)} tokens` : "FLOPs per decoded token";
+  structure.flow?.decodes === false ? `FLOPs of a forward pass over ${formatCount(context)} tokens` : "FLOPs per decoded token";
 
 /**
  * FLOPs of one token at the end of a context, or of a pass of so many tokens, by component; null if they are not known.

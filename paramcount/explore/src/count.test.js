@@ -14,7 +14,7 @@ test("FLOPs depend on the sizes, on the context and on what windows leave of it"
 });
 
 test("a model that decodes no tokens has the FLOPs of a pass", () => {
-  assert.equal(nameFlops(flow({ decodes: false }), 1024n), "FLOPs of a pass of 1,024 tokens");
+  assert.equal(nameFlops(flow({ decodes: false }), 1024n), "FLOPs of a forward pass over 1,024 tokens");
   assert.equal(nameFlops(flow({ decodes: true }), 1024n), "FLOPs per decoded token");
 });
 

@@ -76,7 +76,7 @@ export function Fitting({ data, model, variant, changed, options, read, set, mor
       )}
       {!structure.caches ? (
         <p class="answer">
-          What this model keeps for later tokens depends on an input other than text. This command answers it:{" "}
+          The KV cache of this model depends on an input other than text. This command gives the answer:{" "}
           <code>{commands.memory}</code>
         </p>
       ) : (
@@ -97,7 +97,7 @@ const describeUsers = ({ users, context }) =>
 export function describeAnswer(name, label, choice, found) {
   const on = `on ${choice.gpus} × ${choice.gpu.name} for ${describeUsers(choice)}`;
   if (found.verdict === FITS) return `${name} in ${label} fits ${on}, with ${formatBytes(found.free)} to spare${each(choice)}.`;
-  const needs = `it needs ${formatBytes(found.needed)}${each(choice)}, and ${formatBytes(found.budget)} are available`;
+  const needs = `it needs ${formatBytes(found.needed)}${each(choice)}, and ${formatBytes(found.budget)} is available`;
   const verdict = found.verdict === "too close to call" ? "is too close to call" : found.verdict;
   return `${name} in ${label} ${verdict} ${on}: ${needs}.`;
 }
@@ -130,8 +130,8 @@ function Answer({ data, name, read: { choice, dtype, dtypes, subject } }) {
       <p>
         <small>
           Assumed: {formatBytes(found.overhead)} for the runtime on each GPU. The answer is “fits” if at least{" "}
-          {formatBytes(found.margin)} ({data.margin}% of the memory{found.padding > 0n && ", and what kernels may add to the weights"}) stay free;
-          an engine's own figures decide what is too close to call.
+          {formatBytes(found.margin)} ({data.margin}% of the memory{found.padding > 0n && ", and what kernels may add to the weights"}) stays free;
+          when it is too close to call, the engine decides.
           {choice.gpu.note && ` ${choice.gpu.note}.`}
         </small>
       </p>
@@ -159,7 +159,7 @@ function Limits({ data, read, more, set }) {
           {users === null ? "no limit" : users === 0 ? "does not fit" : <b>{formatCount(users)}</b>}{" "}
           {users !== choice.users && use("users", users)}
         </dd>
-        <dt>Fewest {choice.gpu.name}</dt>
+        <dt>Minimum number of {choice.gpu.name}</dt>
         <dd>
           {fewest === null ? `more than ${data.most_gpus}` : <><b>{fewest.gpus}</b>, with {formatBytes(fewest.free)} to spare{fewest.gpus > 1 && " per GPU"}</>}{" "}
           {fewest && fewest.gpus !== choice.gpus && use("n", fewest.gpus)}
@@ -192,7 +192,7 @@ function Fewest({ data, subject, choice, set }) {
   const order = [...groups.keys()].filter(Boolean).sort((a, b) => a - b);
   return (
     <>
-      <h2>The fewest of each GPU</h2>
+      <h2>Minimum number of each GPU</h2>
       <dl class="pairs">
         {order.map((n) => (
           <>
@@ -220,8 +220,8 @@ function Fewest({ data, subject, choice, set }) {
 function Commands({ commands }) {
   return (
     <>
-      <h2>Everything else</h2>
-      <p>The command line gives the same figures, and answers for engines, other dtypes, more GPUs and pipeline stages:</p>
+      <h2>On the command line</h2>
+      <p>These commands give the same figures; their options cover engines, other dtypes, more GPUs and pipeline stages:</p>
       {Object.entries(commands).map(([name, command]) => (
         <p key={name}>
           <code>{command}</code>{" "}

@@ -13,7 +13,7 @@ export const Size = memo(({ path, smallest, largest, value, published, list, wro
     return (
       <div class="size">
         <span>{path}</span> <output>{formatCount(value)}</output>
-        <small>{list ? `Derived from ${list}.` : "Fixed here: the structure depends on it."}</small>
+        <small>{list ? `Set by ${list}.` : "Cannot be changed here: the architecture depends on it."}</small>
       </div>
     );
   }

@@ -41,7 +41,7 @@ export function Attention({ layer, weights, tokens, off, toggle }) {
   return (
     <section>
       <h4>Attention</h4>
-      <p>Each row is a token, each column a token that it attends to: the stronger the color, the larger the weight. The framed row predicts the next token. Switch a head off and see whether the answer survives.</p>
+      <p>Each row is a token, each column a token that it attends to: the stronger the colour, the larger the weight. The framed row predicts the next token. Switch a head off and see whether the answer survives.</p>
       <div class="pieces">
         {Array.from({ length: weights.shape[0] }, (_, head) => (
           <div key={head} class={off.has(`${layer}.${head}`) ? "isOff" : undefined}>
