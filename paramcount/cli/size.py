@@ -38,7 +38,7 @@ def command(
 
     The nearest come first; with --memory alone, the largest. Every configuration meets the budget and is counted
     exactly. The rules for its shape are printed below the table."""
-    from paramcount.sweeping.render_size import build_size_table
+    from paramcount.sweeping.render import build_size_table
     from paramcount.sweeping.saving import check_path, save_candidate
     from paramcount.sweeping.size import ParameterBudget, size_model
     from paramcount.tracing.run import check_length

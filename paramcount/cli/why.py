@@ -92,7 +92,7 @@ def command(request: CommandRequest, trainable: str | None) -> None:
 
 def explain_trainable(request: CommandRequest, questions: Sequence[Question], trainable: str) -> NoReturn:
     """Print the adapters of each model with so many trainable parameters; the exit code is 1 if one has none."""
-    from paramcount.costs.adapters.render_search import build_search_table
+    from paramcount.costs.adapters.render import build_search_table
     from paramcount.costs.adapters.search import find_adapters
 
     if any(question.figures or question.files for question in questions):
@@ -100,7 +100,7 @@ def explain_trainable(request: CommandRequest, questions: Sequence[Question], tr
     request = request._replace(names=tuple(question.name for question in questions))
     models = [load_question_model(i, question, request) for i, question in enumerate(questions)]
     searches = [find_adapters(model, trainable) for model in models]
-    request.emit(build_search_table(searches), request.collect_messages(models))
+    request.emit(build_search_table(*searches), request.collect_messages(models))
     sys.exit(not all(search.ok for search in searches))
 
 

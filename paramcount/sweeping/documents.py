@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -33,10 +33,6 @@ class PartialMapping(RecordingConfig):
         if key in self.missing:
             raise MissingSizeError(self.prefix + str(key))
 
-    def check_all(self) -> None:
-        for key in sorted(self.missing):
-            self.check(key)
-
     def __getitem__(self, key: str) -> Any:
         self.check(key)
         return super().__getitem__(key)
@@ -49,28 +45,23 @@ class PartialMapping(RecordingConfig):
         self.check(key)
         return super().__contains__(key)
 
-    def __iter__(self) -> Iterator[str]:
-        self.check_all()
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        self.check_all()
-        return super().__len__()
-
-    def keys(self) -> Any:
-        self.check_all()
-        return super().keys()
-
-    def values(self) -> Any:
-        self.check_all()
-        return super().values()
-
-    def items(self) -> Any:
-        self.check_all()
-        return super().items()
-
     def copy(self) -> NoReturn:
         raise MissingSizeError(self.prefix + min(self.missing, default=""))
+
+
+def read_whole(name: str) -> Callable[[PartialMapping], Any]:
+    """The method of a mapping that reads all of it: MissingSizeError for the first value that is missing."""
+
+    def read(self: PartialMapping) -> Any:
+        for key in sorted(self.missing):
+            self.check(key)
+        return getattr(super(PartialMapping, self), name)()
+
+    return read
+
+
+for name in ("__iter__", "__len__", "keys", "values", "items"):
+    setattr(PartialMapping, name, read_whole(name))
 
 
 Function = Callable[[PartialMapping, PartialMapping], Any]  # of the document and of the fields

@@ -1,17 +1,21 @@
-"""A sweep as a table or JSON, and the combinations that it skipped."""
+"""A sweep as a table or JSON, the combinations that it skipped, and configurations of a budget as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, count_noun
-from paramcount.output.tables import Column, Table
+from paramcount.output.numbers import format_bytes
+from paramcount.output.tables import Column, Table, format_value
 from paramcount.sizes.values import format_size, to_json
 from paramcount.sweeping.selecting import SweepSelection
 from paramcount.sweeping.sweep import REASON, Arrays, Sweep
 from paramcount.zoo.columns import HEADINGS
+
+if TYPE_CHECKING:
+    from paramcount.sweeping.size import Sizing
 
 MOST_ROWS = 10_000  # of a table; CSV and other files have no limit
 
@@ -77,3 +81,19 @@ def build_sweep_table(sweep: Sweep, chunks: Iterable[Arrays], tally: Tally, sele
     below = [] if rows else [none]
     above = [f"{sweep.model.id} with other sizes"]
     return Table(fields, rows, data, above=above, below=below, wraps=REASON in names, keys=list(sweep.axes))
+
+
+def build_size_table(sizing: Sizing) -> Table:
+    """One row per configuration, best first, with the rules below."""
+    candidates = sizing.candidates
+    names = list(candidates[0].sizes)
+    counts = ["total", *(["active"] if any(it.active != it.total for it in candidates) else [])]
+    fields = [Column(name, HEADINGS.get(name, name), show=format_size) for name in names]
+    fields += [Column(name, name, show=format_value) for name in counts]
+    rows = [[*(it.sizes[name] for name in names), *(getattr(it, name) for name in counts)] for it in candidates]
+    if candidates[0].memory is not None:
+        fields.append(Column("memory", "memory", show=format_bytes))
+        rows = [[*row, it.memory] for row, it in zip(rows, candidates)]
+    above = [f"configurations like {sizing.like.id}, best first"]
+    below = [f"rule: {rule}" for rule in sizing.rules]
+    return Table(fields, rows, sizing.to_dict(), above=above, below=below, keys=sizing.varied)

@@ -86,7 +86,7 @@ class Sizing:
 
     def _repr_html_(self) -> str:
         """The table of `paramcount size`, for notebooks."""
-        return render_notebook("paramcount.sweeping.render_size:build_size_table", self)
+        return render_notebook("paramcount.sweeping.render:build_size_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data for JSON."""

@@ -73,7 +73,7 @@ class AdapterSearch(JsonResult):
     explanations: tuple[AdapterExplanation, ...]  # the simplest first
     more: int  # further ones that are not listed
 
-    html_table = "paramcount.costs.adapters.render_search:build_html_table"
+    html_table = "paramcount.costs.adapters.render:build_search_table"
 
     @property
     def ok(self) -> bool:

@@ -44,10 +44,11 @@ def estimate_overhead(deployment: Deployment, stage: int) -> Overhead:
         return device.assume_overhead()
     options = complete_options(deployment.request)
     least, usual, most = 0, 0, 0
+    non_torch = next(sizes for n, sizes in NON_TORCH.items() if deployment.parallel.devices <= n)
     items = []
     for name, (low, middle, high) in {
         "peak activation": measure_activation(deployment, options, stage),
-        "non-torch memory": measure_non_torch(deployment.parallel.devices),
+        "non-torch memory": tuple(n * MIB for n in non_torch),
         "CUDA graphs": measure_graphs(deployment, options),
     }.items():
         least, usual, most = least + low, usual + middle, most + high
@@ -75,11 +76,6 @@ def measure_activation(deployment: Deployment, options: VllmOptions, stage: int)
         for n in (tokens, largest if peak.merges else tokens, largest)
     )
     return round(low * least), usual, round(high * most)
-
-
-def measure_non_torch(devices: int) -> tuple[int, int, int]:
-    least, usual, most = next(sizes for n, sizes in NON_TORCH.items() if devices <= n)
-    return least * MIB, usual * MIB, most * MIB
 
 
 def measure_graphs(deployment: Deployment, options: VllmOptions) -> tuple[int, int, int]:
