@@ -47,30 +47,7 @@ def audit_verdict(model: str, column: str, claim: str) -> tuple[str, str]:
 
 # ---- the seed tables: every wrong cell according to the configs in tests/data/truth or, without a config, the paper
 
-WRONG: Mapping[str, Mapping[str, int]] = {
-    "GPT-2 Large": {"d_model": 1280},
-    "GPT-2 XL": {"size_fp32": 4 * 1557611200, "size_fp16": 2 * 1557611200},
-    "GPT-2": {"attention_heads": 25},
-    "Llama 2 70B": {"parameters": 68976648192},
-    "Llama 3.1 8B": {"context_length": 131072},
-    "Llama 3.1 70B": {"context_length": 131072},
-    "Llama 3.1 405B": {"context_length": 131072},
-    "Llama 3.2 1B": {"layers": 16, "attention_heads": 32, "context_length": 131072},
-    "Llama 3.2 3B": {"layers": 28, "d_model": 3072, "attention_heads": 24, "context_length": 131072},
-    "Llama 3.2 11B": {"layers": 40, "d_model": 4096, "attention_heads": 32, "context_length": 131072},
-    "Llama 3.2 90B": {"layers": 100, "d_model": 8192, "attention_heads": 64, "context_length": 131072}
-    | {"parameters": 88593355323},
-    "Llama 3.3 70B": {"context_length": 131072},
-    "Qwen-72B": {"context_length": 32768},
-    "Qwen1.5-MoE-A2.7B": {"layers": 24, "d_model": 2048, "attention_heads": 16, "context_length": 32768},
-    "Qwen2-0.5B": {"d_model": 896, "attention_heads": 14},
-    "Qwen2-7B": {"d_model": 3584},
-    "Qwen2-72B": {"context_length": 131072},
-    "Qwen2.5-0.5B": {"d_model": 896, "attention_heads": 14},
-    "Qwen2.5-7B": {"d_model": 3584},
-    "Qwen2.5-72B": {"context_length": 131072},
-    "DeepSeek-MoE": {"layers": 28, "d_model": 2048, "attention_heads": 16, "experts": 64},
-}
+WRONG: Mapping[str, Mapping[str, int]] = dict(read_table("audit_wrong"))
 OPEN: Mapping[str, set[str]] = {  # unpublished sizes, no claim, or sources that differ
     "GPT-4": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
     "GPT-4o": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
@@ -80,21 +57,7 @@ OPEN: Mapping[str, set[str]] = {  # unpublished sizes, no claim, or sources that
     "DeepSeek-V3": {"context_length"},
     "DeepSeek-R1": {"context_length"},
 }
-TRUTH = {
-    "GPT-2 Small": "gpt2", "GPT-2 Medium": "gpt2-medium", "GPT-2 Large": "gpt2-large", "GPT-2 XL": "gpt2-xl",
-    "GPT-1": "openai-gpt", "GPT-2": "gpt2-xl", "Llama 2 7B": "Llama-2-7b-hf", "Llama 2 13B": "Llama-2-13b-hf",
-    "Llama 2 70B": "Llama-2-70b-hf", "Llama 3 8B": "Meta-Llama-3-8B", "Llama 3 70B": "Meta-Llama-3-70B",
-    "Llama 3.1 8B": "Meta-Llama-3.1-8B", "Llama 3.1 70B": "Meta-Llama-3.1-70B",
-    "Llama 3.1 405B": "Meta-Llama-3.1-405B", "Llama 3.2 1B": "Llama-3.2-1B-Instruct",
-    "Llama 3.2 3B": "Llama-3.2-3B-Instruct", "Llama 3.2 11B": "Llama-3.2-11B-Vision-Instruct",
-    "Llama 3.2 90B": "Llama-3.2-90B-Vision-Instruct", "Llama 3.3 70B": "Llama-3.3-70B-Instruct", "Qwen-7B": "Qwen-7B",
-    "Qwen-14B": "Qwen-14B-Chat", "Qwen-72B": "Qwen-72B-Chat", "Qwen1.5-MoE-A2.7B": "Qwen1.5-MoE-A2.7B",
-    "Qwen2-0.5B": "Qwen2-0.5B", "Qwen2-7B": "Qwen2-7B", "Qwen2-72B": "Qwen2-72B-Instruct",
-    "Qwen2.5-0.5B": "Qwen2.5-0.5B", "Qwen2.5-7B": "Qwen2.5-7B-Instruct", "Qwen2.5-72B": "Qwen2.5-72B",
-    "DeepSeek-LLM 7B": "deepseek-llm-7b-base", "DeepSeek-LLM 67B": "deepseek-llm-67b-base",
-    "DeepSeek-MoE": "deepseek-moe-16b-base", "DeepSeek-V2": "DeepSeek-V2", "DeepSeek-V3": "DeepSeek-V3",
-    "DeepSeek-R1": "DeepSeek-R1",
-}  # fmt: skip
+TRUTH = dict(read_table("audit_truth"))
 KEYS = {
     "layers": ("num_hidden_layers", "n_layer"),
     "d_model": ("hidden_size", "n_embd"),
@@ -187,29 +150,7 @@ def test_the_known_errors_in_the_gpt_3_paper_are_found() -> None:
 
 # ---- headings and cells
 
-HEADINGS = {
-    "model": "Model|model name|**Model**|Name|HF ID",
-    "total": "params|Parameters|# Params|#Total Params|n_params|$n_{params}$|Number of Parameters|Params (B)|params_m"
-    "|Model params",
-    "active": "Active params|#Activated Params|Active Parameters (B)",
-    "non_embedding": "Number of Parameters (Non-Embedding)|non-embedding params",
-    "n_layers": "Layers|n_layers|num_hidden_layers|# layers|Number of Layers|depth|nLayers",
-    "d_model": "d_model|Hidden Size|hidden_dim|Embedding dim|n_embd|width|$d_{model}$|dModel",
-    "n_heads": "Heads|Attention heads|n_heads|num_attention_heads|Heads (Q / KV)|Number of Attention Heads (GQA)",
-    "n_kv_heads": "KV heads|n_kv_heads|num_key_value_heads|KV-Heads|KVHeads|Heads (KV)",
-    "d_head": "d_head|head_dim|Head size",
-    "d_ff": "d_ff|Intermediate size|FFN dim|ffn hidden size|MLP dim",
-    "n_routed_experts": "Experts|# Experts (Total / Activated)|n_routed_experts|Number of experts",
-    "n_active_experts": "Active experts|Top-k|num_experts_per_tok|experts per token active",
-    "n_shared_experts": "Shared experts",
-    "d_expert": "moe_intermediate_size|Expert dim",
-    "vocab_size": "Vocab|vocab_size|Vocabulary size",
-    "context_length": "Context|Context Length|max seq len|n_ctx|Window|max_position_embeddings",
-    "tied": "Tie Embedding|tie_word_embeddings",
-    "bytes": "Size|size_fp16|FP32 (GB)|Memory (BF16)|BF16 size (GiB)|Q4 size",
-    None: "batch size|Layers (encoder)|training tokens|# tokens|Total|VRAM (GB)|Speed (GB/s)|License||n|Score"
-    "|embedding model",
-}
+HEADINGS = dict(read_table("audit_headings"))
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind in HEADINGS for text in HEADINGS[kind].split("|")])
@@ -217,23 +158,7 @@ def test_a_heading_is_parsed(kind: str | None, text: str) -> None:
     assert parse_heading(text).kind == kind
 
 
-CELLS: dict[str, dict[int, str]] = {  # {heading: {number: cells}}
-    "params": {
-        7 * 10**9: "7B|**7B**|[7B](https://a.b/c)|7B[1]|7B†|\\~7B\\*|7_000_000_000",
-        7_610_000_000: "7.61B",
-        1_800 * 10**9: "~1.8T (estimated)",
-        124439808: "124,439,808|124 439 808",
-        1_500_000_000: "1,5B|1.5e9",
-        1557611200: "1.557.611.200",
-        175 * 10**9: "175 billion",
-        13 * 10**9: "≈13B",
-    },
-    "Params (M)": {124 * 10**6: "124", 1558 * 10**6: "1,558", 7_500_000_000: "7.5B"},
-    "layers": {32: "32|32.0|32 layers", 60: "60 (estimated)"},
-    "context": {128_000: "128k|128K tokens|>128k (guessed)", 131072: "131,072", 10**6: "1M"},
-    "size_fp16": {249 * 10**6: "0,249 GB", 498 * 10**6: "498 MB", 1_610_612_736: "1.5 GiB", 13_500_000_000: "13.5G"},
-    "size": {7 * 10**9: "7B", 13 * 10**9: "13 GB"},
-}
+CELLS: dict[str, dict[int, str]] = dict(read_table("audit_numbers"))  # {heading: {number: cells}}
 
 
 @pytest.mark.parametrize("heading", CELLS)

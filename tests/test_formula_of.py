@@ -140,7 +140,7 @@ def test_a_size_that_the_structure_depends_on_is_a_number() -> None:
 @cache
 def architecture_name(cls: type[Sizes]) -> str:
     return next((name for name in ARCHITECTURES if architecture(name) is cls), "") or next(
-        name for name, (_, tower) in ENCODERS.items() if tower == cls.__name__
+        name for name, place in ENCODERS.items() if place.endswith(f".{cls.__name__}")
     )
 
 

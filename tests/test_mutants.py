@@ -358,8 +358,8 @@ def queries_without_latent(patch: Patch) -> None:
 # ---- what each strikes
 
 
-def has_architecture(*architectures: str) -> Callable[[str], bool]:
-    return lambda id: zoo.load_entry(id).architecture in architectures
+def has_architecture(names: str) -> Callable[[str], bool]:
+    return lambda id: zoo.load_entry(id).architecture in names.split()
 
 
 def accept_all(id: str) -> bool:
@@ -375,53 +375,36 @@ def has_head(*, tied: bool) -> Callable[[str], bool]:
     return lambda id: zoo.load_entry(id).reading.head and has_tie(id)
 
 
+TOTAL = frozenset({"total"})
+SHAPES_ALONE: frozenset[str] = frozenset()
+
+
 class Mutant(NamedTuple):
     apply: Callable[[Patch], None]
     strikes: Callable[[str], bool]  # id to whether it must be caught there
-    seen_in: frozenset[str]  # totals it changes wherever it strikes; none where shapes alone tell
+    seen_in: frozenset[str] = TOTAL  # totals it changes wherever it strikes; none where shapes alone tell
 
 
-TOTAL = frozenset({"total"})
-SHAPES_ALONE: frozenset[str] = frozenset()
 MIXTURES = has_architecture(
-    "mixtral",
-    "qwen2_moe",
-    "qwen3_moe",
-    "deepseek",
-    "deepseek_v2",
-    "deepseek_v3",
-    "gpt_oss",
-    "glm4_moe",
-    "jamba",
-    "qwen3_next",
+    "mixtral qwen2_moe qwen3_moe deepseek deepseek_v2 deepseek_v3 gpt_oss glm4_moe jamba qwen3_next"
 )
-FUSED = has_architecture("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next", "mamba2", "phi3")
-QK_NORMED = has_architecture("qwen3", "qwen3_moe", "mllama", "qwen3_next", "gemma3_text", "olmo2")
+FUSED = has_architecture("gpt2 openai-gpt qwen gpt_oss jamba qwen3_next mamba2 phi3")
+QK_NORMED = has_architecture("qwen3 qwen3_moe mllama qwen3_next gemma3_text olmo2")
 GATED = has_sizes(lambda c: c.gated)  # T5 1.1, but not T5
-BIASED = (
-    "gpt2",
-    "openai-gpt",
-    "qwen2",
-    "qwen2_moe",
-    "gpt_oss",
-    "mllama",
-    "glm4_moe",
-    "jamba",
-)  # a bias of a matrix that is not fused
+BIASED = "gpt2 openai-gpt qwen2 qwen2_moe gpt_oss mllama glm4_moe jamba"  # a bias of a matrix that is not fused
 SQUARE_T5 = ("t5-base", "t5-large")  # d_model = n_heads · d_head, with a plain MLP
 MUTANTS = [
-    Mutant(norm_without_weight, accept_all, TOTAL),
-    Mutant(norm_without_bias, has_architecture("gpt2", "openai-gpt", "mllama"), TOTAL),
+    Mutant(norm_without_weight, accept_all),
+    Mutant(norm_without_bias, has_architecture("gpt2 openai-gpt mllama")),
     Mutant(
         linear_without_bias,
-        lambda id: has_architecture(*BIASED)(id) or has_sizes(lambda c: getattr(c, "mlp_bias", False))(id),
-        TOTAL,
+        lambda id: has_architecture(BIASED)(id) or has_sizes(lambda c: getattr(c, "mlp_bias", False))(id),
     ),
-    Mutant(fused_without_bias, has_architecture("gpt2", "openai-gpt", "qwen", "gpt_oss"), TOTAL),
+    Mutant(fused_without_bias, has_architecture("gpt2 openai-gpt qwen gpt_oss")),
     # GPT's and T5's up and down are each other's transpose: where both are swapped, only names tell.
     Mutant(
         linear_with_in_and_out_swapped,
-        lambda id: id in NAMED or not (has_architecture("gpt2", "openai-gpt")(id) or id in SQUARE_T5),
+        lambda id: id in NAMED or not (has_architecture("gpt2 openai-gpt")(id) or id in SQUARE_T5),
         SHAPES_ALONE,
     ),
     Mutant(fused_with_in_and_out_swapped, FUSED, SHAPES_ALONE),
@@ -430,67 +413,51 @@ MUTANTS = [
     Mutant(stacked_experts_stored_apart, has_architecture("gpt_oss"), SHAPES_ALONE),
     Mutant(head_without_its_tie, has_head(tied=True), TOTAL | {"lm_head"}),
     Mutant(head_always_tied, has_head(tied=False), TOTAL | {"lm_head"}),
-    Mutant(
-        keys_and_values_for_every_head,
-        has_sizes(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads),
-        TOTAL,
-    ),
+    Mutant(keys_and_values_for_every_head, has_sizes(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads)),
     Mutant(
         head_width_guessed_from_the_models,
         has_sizes(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model),
-        TOTAL,
     ),
     Mutant(
-        attention_without_qk_norm,
-        lambda id: QK_NORMED(id) or has_sizes(lambda c: getattr(c, "qk_norm", False))(id),
-        TOTAL,
+        attention_without_qk_norm, lambda id: QK_NORMED(id) or has_sizes(lambda c: getattr(c, "qk_norm", False))(id)
     ),
-    Mutant(attention_without_its_gate, has_architecture("qwen3_next"), TOTAL),
-    Mutant(output_projection_biased_as_qkv, has_architecture("qwen2", "qwen2_moe", "glm4_moe"), TOTAL),
+    Mutant(attention_without_its_gate, has_architecture("qwen3_next")),
+    Mutant(output_projection_biased_as_qkv, has_architecture("qwen2 qwen2_moe glm4_moe")),
     Mutant(
         mlp_without_gate,
         lambda id: (
-            GATED(id)
-            if has_architecture("t5")(id)
-            else not has_architecture("gpt2", "openai-gpt", "gpt_oss", "mamba2")(id)
+            GATED(id) if has_architecture("t5")(id) else not has_architecture("gpt2 openai-gpt gpt_oss mamba2")(id)
         ),
-        TOTAL,
     ),
-    Mutant(router_left_out, MIXTURES, TOTAL),
-    Mutant(
-        shared_experts_left_out,
-        has_architecture("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"),
-        TOTAL,
-    ),
-    Mutant(position_table_left_out, has_architecture("gpt2", "openai-gpt", "mllama", "t5"), TOTAL),
-    Mutant(sinks_left_out, has_architecture("gpt_oss"), TOTAL),
-    Mutant(gates_left_out, has_architecture("mllama"), TOTAL),
-    Mutant(buffer_counted_as_parameter, has_architecture("deepseek_v3", "glm4_moe"), TOTAL | {"buffers"}),
-    Mutant(buffer_left_out, has_architecture("deepseek_v3", "glm4_moe"), frozenset({"buffers"})),
-    Mutant(a_layer_too_many, accept_all, TOTAL),
+    Mutant(router_left_out, MIXTURES),
+    Mutant(shared_experts_left_out, has_architecture("qwen2_moe deepseek deepseek_v2 deepseek_v3 glm4_moe qwen3_next")),
+    Mutant(position_table_left_out, has_architecture("gpt2 openai-gpt mllama t5")),
+    Mutant(sinks_left_out, has_architecture("gpt_oss")),
+    Mutant(gates_left_out, has_architecture("mllama")),
+    Mutant(buffer_counted_as_parameter, has_architecture("deepseek_v3 glm4_moe"), TOTAL | {"buffers"}),
+    Mutant(buffer_left_out, has_architecture("deepseek_v3 glm4_moe"), frozenset({"buffers"})),
+    Mutant(a_layer_too_many, accept_all),
     Mutant(
         first_layers_like_the_rest,
-        has_architecture("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next", "t5"),
-        TOTAL,
+        has_architecture("deepseek deepseek_v2 deepseek_v3 mllama glm4_moe jamba qwen3_next t5"),
     ),
-    Mutant(an_expert_too_few, MIXTURES, TOTAL),
+    Mutant(an_expert_too_few, MIXTURES),
     Mutant(table_as_long_as_the_head, has_architecture("mllama"), TOTAL | {"embedding"}),
-    Mutant(convolution_left_out, has_architecture("jamba", "qwen3_next", "mamba2"), TOTAL),
-    Mutant(convolution_without_bias, has_architecture("jamba", "mamba2"), TOTAL),
-    Mutant(decay_left_out, has_architecture("jamba", "qwen3_next", "mamba2"), TOTAL),
-    Mutant(mixer_without_inner_norms, has_architecture("jamba"), TOTAL),
-    Mutant(cross_attention_left_out, has_architecture("t5"), TOTAL),
-    Mutant(norms_behind_left_out, has_architecture("gemma3_text"), TOTAL),
+    Mutant(convolution_left_out, has_architecture("jamba qwen3_next mamba2")),
+    Mutant(convolution_without_bias, has_architecture("jamba mamba2")),
+    Mutant(decay_left_out, has_architecture("jamba qwen3_next mamba2")),
+    Mutant(mixer_without_inner_norms, has_architecture("jamba")),
+    Mutant(cross_attention_left_out, has_architecture("t5")),
+    Mutant(norms_behind_left_out, has_architecture("gemma3_text")),
     Mutant(queries_without_latent, has_sizes(lambda c: getattr(c, "d_q_lora", None) is not None), TOTAL),
 ]
 
 
 # The architectures of which `strikes` says what it strikes. In each other one a mutant strikes what it changes.
 LISTED = has_architecture(
-    "deepseek", "deepseek_v2", "deepseek_v3", "gemma3_text", "glm4_moe", "gpt2", "gpt_oss", "jamba", "llama", "mamba2",
-    "mistral", "mixtral", "mllama", "olmo2", "openai-gpt", "phi3", "qwen", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe",
-    "qwen3_next", "t5",
-)  # fmt: skip
+    "deepseek deepseek_v2 deepseek_v3 gemma3_text glm4_moe gpt2 gpt_oss jamba llama mamba2 mistral "
+    "mixtral mllama olmo2 openai-gpt phi3 qwen qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next t5"
+)
 
 
 def list_declared(id: str, count: Count) -> dict[tuple[Any, ...], int]:
