@@ -125,13 +125,13 @@ function Answer({ data, name, read: { choice, dtype, dtypes, subject } }) {
         {parts.map(([part, n, color]) => (
           <li key={part} title={`${formatCount(n)} bytes`}><i class="swatch" style={{ background: color }} /> {part} {formatBytes(n)}</li>
         ))}
-        {found.free < 0n && <li>short {formatBytes(-found.free)}</li>}
+        {found.free < 0n && <li>{formatBytes(-found.free)} short</li>}
       </ul>
       <p>
         <small>
           Assumed: {formatBytes(found.overhead)} for the runtime on each GPU. The answer is “fits” if at least{" "}
           {formatBytes(found.margin)} ({data.margin}% of the memory{found.padding > 0n && ", and what kernels may add to the weights"}) stays free;
-          when it is too close to call, the engine decides.
+          closer cases depend on the engine.
           {choice.gpu.note && ` ${choice.gpu.note}.`}
         </small>
       </p>
