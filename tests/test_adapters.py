@@ -11,7 +11,6 @@ import pytest
 import paramcount as pc
 from tests.model_types import default_document
 from tests.running import Runner
-from tests.tables import read_table
 
 LLAMA = {  # Llama 3.1 8B: (outputs, inputs) of the linear layers of each of its 32 layers
     "q_proj": (4096, 4096), "k_proj": (1024, 4096), "v_proj": (1024, 4096), "o_proj": (4096, 4096),
@@ -163,7 +162,23 @@ def test_a_name_without_a_match_has_no_effect_and_a_warning_says_so() -> None:
     assert warning.startswith("no module is named 'q_porj', so it has no effect, as in peft; did you mean q_proj")
 
 
-@pytest.mark.parametrize(("model_type", "parameters", "trainable"), read_table("adapter_parameters"))
+@pytest.mark.parametrize(
+    ("model_type", "parameters", "trainable"),
+    [
+        ("aria_text", "mlp.experts.gate_up_proj,mlp.experts.down_proj", 20_971_520),
+        ("deepseek_v4", "ffn_hc.fn", 2_822_176),  # hc_ffn_fn in checkpoints
+        ("gpt_oss", "experts.gate_up_proj", 159_252_480),
+        ("gpt_oss", "experts.down_proj_bias", 433_152),
+        ("granitemoe", "block_sparse_moe.experts.gate_up_proj", 26_738_688),
+        ("granitemoe", "router.weight", 525_312),
+        ("mixtral", "mlp.experts.gate_up_proj", 33_554_432),  # one of four types that checkpoints name otherwise
+        ("mixtral", "mlp.gate.weight", 525_312),
+        ("nemotron_h", "experts.up_proj", 377_088),
+        ("qwen2_moe", "experts.gate_up_proj,experts.down_proj", 47_923_200),
+        ("step3p7", "mlp.experts.gate_up_proj", 322_043_904),  # two tensors of a checkpoint
+        ("llama", "self_attn.q_proj.weight", 1_048_576),
+    ],
+)  # fmt: skip
 def test_target_parameters_are_names_of_parameters_in_the_reference(
     model_type: str, parameters: str, trainable: int
 ) -> None:
@@ -209,7 +224,26 @@ def test_a_module_that_several_layers_use_has_one_adapter() -> None:
     assert [(module.copies, module.parameters) for module in result.modules] == [(1, 2 * 4096)]
 
 
-@pytest.mark.parametrize(("model_type", "targets", "trainable"), read_table("adapter_embeddings"))
+@pytest.mark.parametrize(
+    ("model_type", "targets", "trainable"),
+    [
+        ("bart", "embed_tokens", 410_312),  # of encoder and decoder, which have the table of model.shared
+        ("florence2", "embed_tokens", 410_312),
+        ("fsmt", "embed_tokens", 344_384),
+        ("pi0", "embed_tokens", 2_069_504),
+        ("prophetnet.ProphetNetForCausalLM", "word_embeddings", 252_368),
+        ("seamless_m4t", "embed_tokens", 2_057_008),
+        ("t5", "embed_tokens", 261_120),
+        ("t5", "shared", 130_560),
+        ("t5.T5EncoderModel", "embed_tokens", 130_560),
+        ("bert", "position_embeddings,token_type_embeddings", 8_200),
+        ("gpt2", "wpe", 7_168),
+        ("llava", "position_embedding", 6_404),
+        ("prophetnet", "word_embeddings,ngram_embeddings", 382_656),
+        ("t5", "relative_attention_bias", 320),
+        ("whisper", "embed_positions", 10_864),
+    ],
+)
 def test_every_embedding_of_the_reference_takes_an_adapter(model_type: str, targets: str, trainable: int) -> None:
     """Source: peft 0.21.2 with r=4 on the reference's default model."""
     assert pc.lora(default_document(model_type), r=4, targets=targets).trainable == trainable
@@ -262,7 +296,37 @@ def test_a_convolution_takes_one_with_the_same_kernel() -> None:
     ]
 
 
-@pytest.mark.parametrize(("model_type", "options", "trainable"), read_table("adapter_patterns"))
+@pytest.mark.parametrize(
+    ("model_type", "options", "trainable"),
+    [
+        ("llama", {"target_pattern": r".*layers\.[01]\..*_proj"}, 624_640),
+        (
+            "llama",
+            {"target_pattern": r"model\.layers\.\d+\.self_attn\.(q|v)_proj", "exclude_pattern": r".*\.1\d\..*"},
+            1_441_792,
+        ),
+        ("llama", {"targets": ["layers.0.self_attn.q_proj", "model.layers.1.mlp.up_proj"]}, 93_184),
+        ("llama", {"targets": ["q_proj", "model.layers.7.mlp.up_proj"], "layers_to_transform": [0, 3]}, 125_952),
+        ("llama", {"targets": "q_proj", "layers_to_transform": 2, "layers_pattern": "layers"}, 32_768),
+        ("llama", {"exclude_modules": ["down_proj", "layers.0.self_attn.k_proj"]}, 8_028_160),
+        (
+            "llama",
+            {"targets": "q_proj,k_proj", "rank_pattern": {"k_proj": 2, r"layers\.0\.self_attn\.q_proj": 8}},
+            1_605_632,
+        ),
+        ("gpt2", {"target_pattern": r"transformer\.h\.\d+\.attn\.c_attn"}, 147_456),  # checkpoints begin with h
+        ("gpt2", {"targets": "c_attn", "layers_to_transform": [0, 1]}, 24_576),
+        ("gpt2", {"targets": "c_attn", "layers_to_transform": "0", "layers_pattern": ["h"]}, 12_288),
+        ("qwen2_5_vl", {"target_pattern": r"model\.language_model\..*q_proj"}, 5_242_880),
+        ("llava", {"target_pattern": r"model\.language_model\.layers\.\d+\.mlp\.up_proj"}, 1_933_312),
+        # peft makes names of a pattern if it adapts experts by their former names: those of all layers
+        ("qwen3_moe", {"target_pattern": r".*\.layers\.0\..*(q_proj|gate_proj|up_proj)"}, 88_473_600),
+        ("qwen3_moe", {"targets": "q_proj", "layers_to_transform": [1]}, 16_384),
+        ("mixtral", {"target_pattern": r".*self_attn.*_proj", "rank_pattern": {"q_proj": 1}}, 2_621_440),
+        ("gpt_oss", {"target_parameters": "layers.0.mlp.experts.down_proj"}, 2_949_120),
+        ("zamba2", {"target_pattern": r".*layers\.18\..*adapter_list\.0\.0"}, 10_752),
+    ],
+)  # fmt: skip
 def test_patterns_layers_and_full_names_choose_modules(
     model_type: str, options: dict[str, object], trainable: int
 ) -> None:

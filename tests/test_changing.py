@@ -26,7 +26,6 @@ from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_error
 from tests.running import Runner
 from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
-from tests.tables import read_table
 from tests.test_package import command_code, list_loaded_modules
 
 STACKED = [id for id in ZOO if states_size(id, "n_layers")]
@@ -524,7 +523,23 @@ def test_the_module_for_changes_is_loaded_only_for_changed_models() -> None:
 # ---- lists in text
 
 
-@pytest.mark.parametrize(("value", "text"), read_table("summarised_lists"))
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ((), "none"),
+        ((7,), "7"),
+        ((0, 1, 2), "0–2"),
+        ((3, 7, 11, 15, 19, 23, 27), "3, 7, 11, 15, 19, …, 27"),
+        ((8, 8, 8, 4), "3 × 8, 4"),
+        (("a",) * 5, "5 × a"),
+        (("a", "b"), "a, b"),
+        (("a", "b", "a"), "a, b, a"),
+        (("a", "b") * 6, "6 × (a, b)"),
+        (("a", "a", "b") * 4 + ("a",), "4 × (2 × a, b), a"),
+        (("a", "b", "a", "a", "b", "b", "a", "b", "b", "a"), "5 × a, 5 × b in mixed order"),
+        (("x\x1by",), r"x\x1by"),
+    ],
+)
 def test_a_list_is_summarised_by_its_repeating_pattern(value: tuple[object, ...], text: str) -> None:
     assert format_size(value) == text
 

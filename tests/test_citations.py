@@ -17,7 +17,6 @@ from paramcount.zoo.links import find_link, link_source
 from paramcount.zoo.model import make_model
 from tests.refusing import assert_one_line
 from tests.running import Runner
-from tests.tables import read_table
 
 ROOT = Path(__file__).parent.parent
 KEY = re.compile(r"[A-Za-z0-9._:+-]+")
@@ -35,7 +34,26 @@ ENTRY = {
 WITHOUT_LINK = 20
 
 
-@pytest.mark.parametrize(("ref", "url"), read_table("citations"))
+@pytest.mark.parametrize(
+    ("ref", "url"),
+    [
+        ("github openai/gpt-2@242aac8d54b7:model_card.md", "https://github.com/openai/gpt-2/blob/242aac8d54b7/model_card.md"),
+        ("a/B: github x/y.z@0123abc:docs/a.md: \"text\"", "https://github.com/x/y.z/blob/0123abc/docs/a.md"),
+        ("github x/y@23807ced5162 of 2025-01-20, \"Release\"", "https://github.com/x/y/commit/23807ced5162"),
+        ("github x/y:README.md (a copy)", "https://github.com/x/y/blob/HEAD/README.md"),
+        ("huggingface.co/a/B/blob/refs%2Fpr%2F1/config.json (x)", "https://huggingface.co/a/B/blob/refs%2Fpr%2F1/config.json"),
+        ("HF page a/B@53c021a:c/config.json (copy)", "https://huggingface.co/a/B/blob/53c021a/c/config.json"),
+        ("HF commit Qwen/QwQ-32B@7d911991f94d, README.md", "https://huggingface.co/Qwen/QwQ-32B/commit/7d911991f94d"),
+        ("HF safetensors total of a/B via llmfit", "https://huggingface.co/a/B"),
+        ("arXiv:2005.14165 Table 2.1", "https://arxiv.org/abs/2005.14165"),
+        ("keras-hub 0.32.0 (wheel on PyPI): keras_hub/x.py", "https://pypi.org/project/keras-hub/0.32.0/"),
+        ("transformers 5.23.0 XGLMConfig defaults", "https://pypi.org/project/transformers/5.23.0/"),
+        ("php.cn, \"GPT-4\", php.cn/faq/579106.html", "https://php.cn/faq/579106.html"),
+        ("https://x.org/a?b=1, c", "https://x.org/a?b=1"),
+        ("config.json and model.py of someone", None),
+        ("javascript:alert(1) data:text/html,x file:///etc/passwd", None),
+    ],
+)  # fmt: skip
 def test_a_source_is_linked_as_it_is_cited(ref: str, url: str | None) -> None:
     assert link_source(ref) == url
 

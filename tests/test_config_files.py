@@ -16,7 +16,6 @@ from paramcount.cli import main
 from paramcount.errors import join_place
 from paramcount.huggingface import locate as config_files
 from tests.refusing import Refuse, assert_one_line, model_error
-from tests.tables import read_table
 
 QWEN = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
@@ -259,7 +258,24 @@ def test_infinity_is_accepted_in_keys_that_are_not_sizes() -> None:
     assert pc.count("x.json").total == 7_285_403_648  # Mamba2ForCausalLM, default config
 
 
-@pytest.mark.parametrize(("data", "message"), read_table("files_that_are_no_text"))
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"GGUF\x03\x00\x00\x00", "is a GGUF file (expected a model's config.json)"),
+        (
+            b"PK\x03\x04archive/data.pkl",
+            "is a zip archive, probably a PyTorch checkpoint (expected a model's config.json)",
+        ),
+        (b"\x80\x02}q\x00.", "is a pickle (expected a model's config.json)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a model's config.json)",
+        ),
+        (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (expected a model's config.json)"),
+        (b"\xff\xfe{\x00", "is not valid UTF-8 (expected a model's config.json)"),
+        (b" " * (4 << 20) + b"{}", "is too large (expected a model's config.json of at most 4,194,304 bytes)"),
+    ],
+)
 def test_a_file_that_is_not_text_is_an_error(data: bytes, message: str) -> None:
     Path("x.json").write_bytes(data)
     assert model_error("x.json") == join_place("x.json", message)

@@ -19,7 +19,6 @@ from paramcount.huggingface.fields import list_fields
 from paramcount.sizes import Positive, find_default, get_key, hf, setting
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
-from tests.tables import read_table
 from tests.test_config_files import QWEN, TOTAL
 
 DATA = Path(__file__).parent / "data"
@@ -210,7 +209,23 @@ def omit_key(key: str) -> dict[str, Any]:
     return {name: value for name, value in LLAMA.items() if name != key}
 
 
-@pytest.mark.parametrize(("misspelt", "value", "correct"), read_table("misspelt_keys"))
+@pytest.mark.parametrize(
+    ("misspelt", "value", "correct"),
+    [
+        ("hiden_size", 32, "hidden_size"),
+        ("hidden_dim", 32, "hidden_size"),
+        ("HIDDEN_SIZE", 32, "hidden_size"),
+        ("hiddenSize", 32, "hidden_size"),
+        ("numLayers", 3, "num_hidden_layers"),
+        ("num_layer", "8", "num_hidden_layers"),
+        ("n_layer", 8.0, "num_hidden_layers"),
+        ("num_heads", [8, 8], "num_attention_heads"),
+        ("ffn_dim", 32, "intermediate_size"),
+        ("tie_word_embedding", True, "tie_word_embeddings"),
+        ("tie-word-embeddings", True, "tie_word_embeddings"),
+        ("attention_biass", True, "attention_bias"),
+    ],
+)
 def test_the_warning_about_a_misspelt_key_suggests_the_correct_key(misspelt: str, value: object, correct: str) -> None:
     """LlamaConfig has the correct keys and ignores the misspelt ones."""
     count = pc.count({**omit_key(correct), misspelt: value})
@@ -296,7 +311,33 @@ LLAVA_NEXT = of_type(
 )
 
 
-@pytest.mark.parametrize(("architectures", "head", "warning"), read_table("multimodal_classes"))
+@pytest.mark.parametrize(
+    ("architectures", "head", "warning"),
+    [
+        (["LlavaNextForConditionalGeneration"], True, ()),
+        (["LlavaNextModel"], False, ()),
+        (["llavanextmodel"], False, ()),
+        (
+            ["LlavaForConditionalGeneration"],
+            True,
+            ("architectures names LlavaForConditionalGeneration, a class of model_type llava, but model_type is "
+             "llava_next; "
+             "counted as LlavaNextForConditionalGeneration",),
+        ),
+        (
+            ["FooForCausalLM"],
+            True,
+            ("architectures names FooForCausalLM, which is unknown, but model_type is llava_next; counted as "
+             "LlavaNextForConditionalGeneration",),
+        ),
+        (
+            "LlavaNextModel",
+            True,
+            ("ignored architectures (expected a list of class names, found 'LlavaNextModel'); "
+             "counted as llava_next, its language model as LlamaForCausalLM",),
+        ),
+    ],
+)  # fmt: skip
 def test_the_class_of_a_multimodal_model_decides_whether_there_is_an_lm_head(
     architectures: object, head: bool, warning: tuple[str, ...]
 ) -> None:
@@ -444,7 +485,32 @@ BERT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("architectures", "warning"), read_table("contradicting_classes"))
+@pytest.mark.parametrize(
+    ("architectures", "warning"),
+    [
+        (
+            ["Qwen2ForCausalLM"],
+            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
+            "LlamaForCausalLM",
+        ),
+        (
+            ["FooForCausalLM"],
+            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
+            "LlamaForCausalLM",
+        ),
+        (
+            "LlamaForCausalLM",
+            "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
+            "LlamaForCausalLM",
+        ),
+        ([1], "ignored architectures (expected a list of class names, found [1]); counted as LlamaForCausalLM"),
+        ({"a": 1}, "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM"),
+        ([], None),
+        (None, None),
+        (["LlamaForCausalLM"], None),
+        (["LlamaModel"], None),
+    ],
+)
 def test_architectures_that_contradict_the_model_type_are_a_warning(architectures: object, warning: str | None) -> None:
     """The reference's AutoModel classes choose by model_type and build LlamaForCausalLM with each of these."""
     count = pc.count({**LLAMA, "architectures": architectures})

@@ -17,7 +17,6 @@ from paramcount.costs.requests import find_longest_context
 from tests.batches import in_batches
 from tests.running import Runner
 from tests.structures import pick_structures
-from tests.tables import read_table
 
 
 def measure(model: str, **arguments: Any) -> Any:
@@ -103,7 +102,21 @@ def test_a_command_without_a_device_ends_with_zero(run: Runner) -> None:
     assert [run(name, "gpt2-small").code for name in ("memory", "training")] == [0, 0]
 
 
-CASES: list[dict[str, Any]] = read_table("fits")
+CASES: list[dict[str, Any]] = [
+    {"model": "qwen3-235b-a22b", "dtype": "fp8", "gpu": "4xH100", "context": 32_768, "batch": 16},
+    {"model": "llama-3.1-70b", "gpu": "H100"},
+    {"model": "llama-3.1-70b", "gpu": "8xH100", "pp": 8, "context": 131_072, "batch": 16},
+    {"model": "llama-3.1-8b", "memory": 18 * 10**9, "context": 65_536},
+    {"model": "llama-3.1-8b", "memory": 6 * 10**9, "context": 131_072, "batch": 4},
+    {"model": "gpt-oss-20b", "memory": 16 * 10**9, "engine": "vllm"},
+    {"model": "mixtral-8x7b", "gpu": "2xH100", "ep": 2, "engine": "vllm", "batch": 64},
+    {"model": "gemma-3-4b", "gpu": "RTX 3060 12GB", "engine": "llama.cpp", "context": 131_072, "batch": 3},
+    {"model": "gemma-3-4b", "gpu": "RTX 3060 12GB", "dtype": "q8_0", "context": 131_072, "batch": 8},
+    {"model": "jamba-v0.1", "gpu": "RTX 5090", "batch": 64, "component_dtypes": {"experts": "int4"}},
+    {"model": "t5-3b", "memory": 8 * 10**9, "context": 16_384},
+    {"model": "qwen3-30b-a3b", "gpu": "RTX 3060 12GB", "dtype": "q4_k_m", "engine": "llama.cpp", "context": 32_768},
+    {"model": "llama-3.1-70b", "gpu": "RTX 4090", "dtype": "q4_k_m", "engine": "ollama", "context": 8192},
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['model']}-{case.get('gpu', case.get('memory'))}")
@@ -179,7 +192,26 @@ def test_the_source_follows_the_context_unless_it_is_given() -> None:
     assert measure("t5-3b", memory=8 * 10**9, context=longest + 1).verdict != "fits"
 
 
-@pytest.mark.parametrize(("line", "lines"), read_table("fit_margins"))
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        (
+            ["llama-3.1-70b", "--gpu", "h100"],
+            [
+                "does not fit on 1 × H100 SXM: needs 145 GB; 85.0 GB available; 59.8 GB short",
+                "minimum: 2 GPUs (TP=2)",
+            ],
+        ),
+        (
+            ["qwen3-235b-a22b", "--dtype", "fp8", "--gpu", "4xh100", "--context", "32k", "--batch", "16"],
+            [
+                "too close to call on 4 × H100 SXM (TP=4): 401 MB short per GPU, less than the margin of 8.50 GB "
+                "(10% of the memory)",
+                "fits with --kv-dtype fp8, --batch 10, --context 20480 or --dtype int4 · minimum: 8 GPUs (TP=8)",
+            ],
+        ),
+    ],
+)
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_the_verdict_states_its_margin(
     run: Runner, monkeypatch: pytest.MonkeyPatch, width: int, line: list[str], lines: list[str]

@@ -22,13 +22,40 @@ from paramcount.costs.gguf_mixes import choose_layer_types, find_facts, is_quant
 from paramcount.counting.components import TOWERS
 from paramcount.formats.weights.gguf import MIXES
 from tests.running import Runner
-from tests.tables import read_table
 from tests.test_real_gguf import DUMPS, parse_dump
 
 DATA = Path(__file__).parent / "data"
 UNITS = {"MiB": 2**20, "GiB": 2**30}
 # {model of a snapshot: zoo id, name of a config in tests/data/config_truth, or the sizes that the snapshot states}
-MODELS: dict[str, Any] = dict(read_table("gguf_mixes"))
+MODELS: dict[str, Any] = {
+    "deepseek-v3.1": "deepseek-v3",
+    "gemma-3-4b-it": {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+    },
+    "glm-4.6v": "glm-4.5-air",
+    "gpt-oss-120b": "gpt-oss-120b",
+    "meta-llama-3.1-70b-instruct": "llama-3.1-70b",
+    "nvidia-nemotron-3-nano-30b-a3b": "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "qwen3-0.6b": "qwen3-0.6b",
+    "qwen3-14b": "qwen3-14b",
+    "qwen3-coder-next": "qwen3-next-80b-a3b",
+    "qwen3.5-397b-a17b": "Qwen3.5-397B-A17B",
+    "qwen3.6-27b": {
+        "model_type": "qwen3_5_text",
+        "hidden_size": 5120,
+        "intermediate_size": 17408,
+        "num_hidden_layers": 64,
+        "num_attention_heads": 24,
+        "num_key_value_heads": 4,
+        "linear_num_value_heads": 48,
+        "vocab_size": 248320,
+    },
+}
 UNTIED = {"qwen3-0.6b"}  # the file of the snapshot has an LM head of its own
 # {dump: why its bytes differ}
 DIFFERENT = {

@@ -17,10 +17,28 @@ from paramcount.loading.gguf import list_model_types
 from tests.gguf_writing import LAYOUTS, Layout, write_gguf
 from tests.refusing import model_error
 from tests.running import Runner
-from tests.tables import read_table
 
 # {metadata: the keys of a config.json of which the converter takes the first}
-METADATA = dict(read_table("gguf_metadata"))
+METADATA = {
+    "embedding_length": ("hidden_size", "n_embd", "d_model"),
+    "block_count": ("num_hidden_layers", "n_layer", "n_layers"),
+    "attention.head_count": ("num_attention_heads", "n_head", "n_heads"),
+    "attention.head_count_kv": ("num_key_value_heads",),
+    "attention.key_length": ("head_dim",),
+    "feed_forward_length": ("intermediate_size", "n_inner"),
+    "context_length": ("max_position_embeddings", "n_positions"),
+    "expert_count": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "expert_used_count": ("num_experts_per_tok",),
+    "expert_feed_forward_length": ("moe_intermediate_size",),
+    "expert_shared_count": ("n_shared_experts",),
+    "expert_shared_feed_forward_length": ("shared_expert_intermediate_size",),
+    "leading_dense_block_count": ("first_k_dense_replace",),
+    "attention.q_lora_rank": ("q_lora_rank",),
+    "attention.kv_lora_rank": ("kv_lora_rank",),
+    "rope.dimension_count": ("qk_rope_head_dim",),
+    "attention.sliding_window": ("sliding_window",),
+    "attention.value_length_mla": ("v_head_dim",),
+}
 
 # Layouts whose metadata and tensors tell every size.
 READ = {

@@ -8,10 +8,27 @@ import pytest
 
 from paramcount.cli.docs import list_topics
 from tests.running import Runner
-from tests.tables import read_table
 
 
-@pytest.mark.parametrize(("model", "guides"), read_table("guides"))
+@pytest.mark.parametrize(
+    ("model", "guides"),
+    [
+        ("gpt2-small", {"attention": "multi-head attention", "kv-cache": "memory per token"}),
+        ("falcon-7b", {"attention": "multi-query attention", "kv-cache": "memory per token"}),
+        ("bert-base-uncased", {"attention": "multi-head attention"}),
+        ("mamba-130m", {}),
+        (
+            "deepseek-v3",
+            {
+                "attention": "multi-head latent attention",
+                "kv-cache": "memory per token",
+                "moe": "mixture of experts",
+                "rope": "rotary positions",
+                "precision": "quantised weights",
+            },
+        ),
+    ],
+)
 def test_an_explanation_names_the_guides_to_what_the_model_has(model: str, guides: dict[str, str], run: Runner) -> None:
     found = dict(re.findall(r"`paramcount docs ([a-z-]+)` \(([^)]+)\)", run("explain", model).err))
     assert found == guides

@@ -11,11 +11,29 @@ from paramcount.counting.tree import group_tensors
 from paramcount.output.layer_kinds import describe_kind
 from tests.batches import in_batches
 from tests.structures import pick_structures
-from tests.tables import read_table
 from tests.test_tensor_tree import list_groups
 
 
-@pytest.mark.parametrize(("label", "name"), read_table("layer_kinds"))
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("sliding_attention", "sliding-window attention"),
+        ("full_attention moe", "full attention MoE"),
+        ("dense True", "dense"),
+        ("full_attention shared all 8192", "shared-KV full attention"),
+        ("sliding_attention own sparse 16384", "sparse-MLP sliding-window attention"),
+        ("no_op 0 0 gated 14336", "no attention"),
+        ("word sliding_attention window 256 reads_values False", "sliding-window attention"),
+        ("rotates False chooses True latent own mlp moe", "MoE"),
+        ("full_attention moe 7.0 16.0", "full attention MoE"),
+        ("shifted windows", "shifted-window attention"),
+        ("window", "windowed attention"),
+        ("window_attention", "windowed attention"),
+        ("sparse", "MoE"),
+        ("use 0 owner 6 first True", "shared block"),
+        ("12 2", ""),
+    ],
+)
 def test_a_kind_of_layer_is_named_in_words(label: str, name: str) -> None:
     assert describe_kind(label) == name
 

@@ -10,7 +10,6 @@ import pytest
 import paramcount as pc
 from paramcount.costs.columns import find_resource
 from tests.running import Runner
-from tests.tables import read_table
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,26 @@ def test_a_sliding_window_stops_growing() -> None:
     assert result.kv_bytes_per_token == 12 * 2 * 8 * 64 * 2
 
 
-@pytest.mark.parametrize(("config", "rows", "row"), read_table("cache_rows"))
+@pytest.mark.parametrize(
+    ("config", "rows", "row"),
+    [
+        # DynamicCache keeps sliding_window - 1 tokens, though MoshiModel's mask is plain causal; 2 × 8 heads × 8
+        ({"model_type": "moshi", "hidden_size": 64, "num_attention_heads": 8, "sliding_window": 6}, 5, 2 * 64),
+        # KyutaiSpeechToTextModel likewise; its default is 375
+        ({"model_type": "kyutai_speech_to_text", "hidden_size": 64, "num_attention_heads": 8}, 374, 2 * 64),
+        # XLNetModel.cache_mem keeps the inputs of the last mem_len tokens, or of all; its default is 512
+        ({"model_type": "xlnet", "d_model": 32, "n_head": 2, "mem_len": 4}, 4, 32),
+        ({"model_type": "xlnet", "d_model": 32, "n_head": 2, "mem_len": 0}, 1000, 32),
+        ({"model_type": "xlnet", "d_model": 32, "n_head": 2, "mem_len": None}, 1000, 32),
+        ({"model_type": "xlnet", "d_model": 32, "n_head": 2}, 512, 32),
+        # CpmAntModel puts the embeddings of a prompt in front of the tokens; 2 × 2 heads × 12
+        (
+            {"model_type": "cpmant", "hidden_size": 32, "num_attention_heads": 2, "dim_head": 12, "prompt_length": 5},
+            1005,
+            48,
+        ),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
 def test_a_cache_has_the_rows_that_the_reference_keeps(config: dict[str, object], rows: int, row: int) -> None:
     result = pc.memory(config, context=1000)

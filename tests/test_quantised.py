@@ -31,7 +31,6 @@ from paramcount.formats.weights.gguf import BLOCKS
 from tests.batches import in_batches
 from tests.refusing import assert_one_line
 from tests.structures import pick_structures
-from tests.tables import read_table
 
 Layer = dict[str, tuple[str, tuple[int, ...]]]  # {what the name ends in: (type, shape)}
 Q, K, UP, DOWN = "self_attn.q_proj", "self_attn.k_proj", "mlp.up_proj", "mlp.down_proj"
@@ -702,7 +701,24 @@ def test_a_tensor_next_to_its_packed_version_is_a_conflict() -> None:
     assert found.tensors[f"{AT}qweight"].shape == (256, 512)
 
 
-@pytest.mark.parametrize(("tensors", "fault"), read_table("mxfp4_faults"))
+@pytest.mark.parametrize(
+    ("tensors", "fault"),
+    [
+        (
+            {"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))},
+            "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] "
+            "for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
+        ),
+        (
+            {"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))},
+            "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
+        ),
+        (
+            {"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())},
+            "e.w_blocks: shape [2] does not contain blocks of 16 bytes",
+        ),
+    ],
+)
 def test_mxfp4_with_wrong_shapes_is_reported(tensors: Layer, fault: str) -> None:
     assert unpack_tensors(tensors).faults == (fault,)
 

@@ -13,7 +13,6 @@ from paramcount.views.scan import NUMBER
 from tests.comparison import load_configs
 from tests.refusing import model_error
 from tests.running import Runner
-from tests.tables import read_table
 from tests.test_config_files import write_config
 
 BERT = {
@@ -68,7 +67,30 @@ def test_a_released_config_is_not_told_about_keys_that_repeat_sizes(id: str) -> 
 # ---- files of other tools
 
 
-@pytest.mark.parametrize(("name", "text", "message"), read_table("files_of_other_tools"))
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("Modelfile.txt", "FROM llama3.2\nPARAMETER temperature 1\n",
+         "is an Ollama Modelfile (expected the model that FROM names: llama3.2)"),
+        ("pretrain.sh", "#!/bin/bash\ntorchrun pretrain_gpt.py \\\n  --num-layers 24 \\\n  --hidden-size 2048\n",
+         "is a Megatron script (expected a model's config.json, with model_type)"),
+        ("debug.toml", "[job]\ndump_folder = './out'\n[model]\nname = 'llama3'\n",
+         "is a torchtitan training config (TOML) (expected the config.json of the model that it trains)"),
+        ("lora.yaml", "base_model: meta-llama/Llama-3.1-8B\nadapter: qlora\ndatasets:\n  - path: x\n",
+         "is an axolotl training config (expected the config.json of the model that it trains)"),
+        ("sft.yml", "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: lora\n",
+         "is a LLaMA-Factory training config (expected the config.json of the model that it trains)"),
+        ("tiny.yaml", "general:\n  run: x\nparallelism:\n  dp: 1\ntokens:\n  sequence_length: 8\nmodel: &m\n  a: 1\n",
+         "is a nanotron training config (expected a model's config.json, with model_type and the keys of "
+         "model.model_config)"),
+        ("recipe.yaml", "tokenizer:\n  _component_: x\ncheckpointer:\n  _component_: y\n",
+         "is a torchtune recipe (expected the config.json of the model that it trains)"),
+        ("merge.yaml", "models:\n  - model: a\nmerge_method: slerp\n",
+         "is a mergekit config (expected the config.json of the merged model)"),
+        ("compose.yaml", "services:\n  web:\n    image: nginx\n",
+         "is a YAML file that states no model (expected a zoo entry with architecture and config, or a config.json)"),
+    ],
+)  # fmt: skip
 def test_a_file_of_another_tool_is_refused_by_name(name: str, text: str, message: str) -> None:
     write_config(name, text)
     assert model_error(f"./{name}") == f"{name} {message}"

@@ -14,7 +14,6 @@ import paramcount as pc
 from paramcount.formats.hub_urls import HubAddress, parse_hub_url
 from tests.refusing import model_error
 from tests.running import Runner
-from tests.tables import read_table
 from tests.test_config_files import QWEN, TOTAL, write_cache, write_config
 
 GPT2_TOTAL = 124_439_808
@@ -70,7 +69,24 @@ def test_a_checkpoint_is_read_by_its_bare_name(run: Runner) -> None:
 # ---- URLs
 
 
-@pytest.mark.parametrize(("url", "repo", "revision"), read_table("hub_urls"))
+@pytest.mark.parametrize(
+    ("url", "repo", "revision"),
+    [
+        ("https://huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/", "Qwen/Qwen3-8B", "main"),
+        ("http://www.huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("hf.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/resolve/main/config.json?download=true", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/raw/main/config.json", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree/main", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree/v1.0", "Qwen/Qwen3-8B", "v1.0"),
+        ("HTTPS://HF.CO/Qwen/Qwen3-8B#files", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/discussions/7", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/gpt2/blob/main/config.json", "gpt2", "main"),
+    ],
+)  # fmt: skip
 def test_a_hugging_face_url_is_parsed_into_repository_and_revision(url: str, repo: str, revision: str) -> None:
     assert parse_hub_url(url) == HubAddress(repo, revision)
 

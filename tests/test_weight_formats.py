@@ -22,14 +22,49 @@ from paramcount.formats.weights.plain import DTYPES as PLAIN
 from tests.gpt2_files import write_weights
 from tests.running import Runner
 from tests.small_models import LLAMA, TOKENS, make_arrays
-from tests.tables import read_table
 
 DATA = Path(__file__).parent / "data"
 WRITTEN: dict[str, dict[str, Any]] = json.loads((DATA / "quantised.json").read_text(encoding="utf-8"))
 # {file: its format}
-FILES = dict(read_table("weight_format_files"))
+FILES = {
+    "llama-bnb8": "bnb-int8",
+    "qwen2-bnb8": "bnb-int8",
+    "qwen3_moe-bnb8": "bnb-int8",
+    "llama-nf4": "nf4",
+    "qwen3_moe-nf4": "nf4",
+    "llama-int4g": "int4-g64",
+    "qwen2-int4g": "int4-g64",
+    "llama-int8": "int8",
+    "llama-fp8": "fp8",
+    "llama-fp8-tensor": "fp8-tensor",
+    "llama-fp8t": "fp8-tensor",
+    "llama-fp8ch": "fp8-row",
+    "qwen2-fp8ch": "fp8-row",
+    "llama-nvfp4": "nvfp4",
+    "llama-gptq2": "gptq-2bit-g64",
+    "llama-gptq3": "gptq-3bit-g64",
+    "llama-gptq4": "gptq-4bit-g64",
+    "llama-gptq8": "gptq-8bit-g64",
+    "qwen2-gptq4": "gptq-4bit-g64",
+    "llama-awq4": "awq-4bit-g64",
+    "qwen2-awq4": "awq-4bit-g64",
+}
 # {file: why no format has its bytes}
-OTHERS = dict(read_table("weight_format_others"))
+OTHERS = {
+    "llama-nf4dq": "with double quantisation the file has the digits of a float for each matrix, which vary",
+    "qwen2-fp4": "bitsandbytes FP4, which is as large as NF4",
+    "opt-fp4": "bitsandbytes FP4, which is as large as NF4",
+    "gpt2-bnb8": "the rest is F32",
+    "gpt2-nf4": "the rest is F32",
+    "t5-nf4": "the rest is F32",
+    "llama-int4gasym": "has zero points",
+    "llama-int4ch": "one scale per row",
+    "llama-int8pack": "8-bit integers in words",
+    "llama-int8pack-tensor": "8-bit integers in words",
+    "llama-fp8b": "scales in BF16",
+    "llama-nvfp4a16": "without a scale of the inputs",
+    "llama-mixed": "two formats",
+}
 PACKED = {name for format in load_formats() if format.name not in ("", "GGUF") for name in format.dtypes}
 
 

@@ -31,7 +31,6 @@ from tests.headers import (
 )
 from tests.released import count_hub_values, make_release
 from tests.running import Runner
-from tests.tables import read_table
 from tests.test_why import PIECES, check_account
 
 DATA = Path(__file__).parent / "data"
@@ -153,7 +152,24 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
         check_sums(found)
 
 
-@pytest.mark.parametrize(("name", "causes"), read_table("why_packed"))
+@pytest.mark.parametrize(
+    ("name", "causes"),
+    [
+        ("deepseek_v3-FP8", {"FP8 scales": "_scale_inv", "buffers": "e_score_correction_bias"}),
+        ("qwen3_moe-FP8_together", {"FP8 scales": "_scale_inv"}),
+        ("gpt_oss-MXFP4", {"MXFP4 scales": "_scales"}),
+        ("llama-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
+        ("gpt2-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
+        ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
+        (
+            "other/llama-NVFP4",
+            {
+                "NVFP4 scales": ("weight_scale", "weight_global_scale"),
+                "activation scales": "input_global_scale",
+            },
+        ),
+    ],
+)
 def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(
     name: str, causes: dict[str, str | tuple[str, ...]]
 ) -> None:
