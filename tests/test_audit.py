@@ -385,14 +385,10 @@ def test_a_claim_has_the_expected_verdict(model: str, column: str, claims: str, 
 @pytest.mark.parametrize(
     ("model", "context"),
     [
-        ("Qwen3-0.6B", "32K"),
-        ("Qwen3-1.7B", "32K"),
-        ("Qwen3-4B", "32K"),
-        ("Qwen3-8B", "128K"),
-        ("Qwen3-235B-A22B", "128K"),
-        ("Qwen2-7B", "128K"),
+        ("Qwen3-0.6B", "32K"), ("Qwen3-1.7B", "32K"), ("Qwen3-4B", "32K"), ("Qwen3-8B", "128K"),
+        ("Qwen3-235B-A22B", "128K"), ("Qwen2-7B", "128K"),
     ],
-)
+)  # fmt: skip
 def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, context: str) -> None:
     """github QwenLM/qwenlm.github.io: content/blog/qwen3/index.md@995992005d13 and qwen2/index.md@85fdb14c8be8.
 

@@ -58,13 +58,10 @@ def test_an_argument_that_is_not_unicode_is_an_error() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ("qwen*", "--json"),
-        ("--help",),
-        ("gpt2-small",),
-        ("verify", "llama-3.1-8b"),
+        ("qwen*", "--json"), ("--help",), ("gpt2-small",), ("verify", "llama-3.1-8b"),
         ("gpt2-small", "--csv", "-o", "/dev/stdout"),
     ],
-)
+)  # fmt: skip
 def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

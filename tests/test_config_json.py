@@ -179,13 +179,9 @@ def test_a_quantised_config_counts_the_logical_parameters() -> None:
 
 def test_an_ignored_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = QWEN | {
-        "num_experts": 64,
-        "conv_kernel_size": 4,
-        "max_position_embeddings": 40960,
-        "bos_token_id": 151643,
-        "use_cache": True,
-        "num_x": 1,
-    }
+        "num_experts": 64, "conv_kernel_size": 4, "max_position_embeddings": 40960, "bos_token_id": 151643,
+        "use_cache": True, "num_x": 1,
+    }  # fmt: skip
     warning = "ignored num_experts and conv_kernel_size (look like sizes, but Qwen3ForCausalLM does not use them)"
     count = pc.count(document)
     assert (count.warnings, count.notes, count.remarks) == ((warning,), (), (warning,))
@@ -293,13 +289,9 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
         "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLConfig"
     )
     sizes = {
-        "vocab_size": 9,
-        "hidden_size": 256,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 2,
+        "vocab_size": 9, "hidden_size": 256, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
         "intermediate_size": 8,
-    }
+    }  # fmt: skip
     assert pc.count(of_type("qwen2_vl", **sizes)).warnings == ()
     assert pc.count(of_type("qwen2_vl", text_config={"num_hidden_layers": 1})).warnings == ()
     (warning,) = pc.count({"model_type": "dots3_note"}).warnings
@@ -689,17 +681,11 @@ def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(show: Sho
 @pytest.mark.parametrize(  # the init_kwargs of the language model in sub_configs_defaults of each config class
     ("model_type", "eps", "base"),
     [
-        ("glmasr", 1e-5, 10000),
-        ("got_ocr2", 1e-6, 1e6),
-        ("idefics2", 1e-5, 10000),
-        ("idefics3", 1e-5, 10000),
-        ("lighton_ocr", 1e-6, 1e6),
-        ("mistral3", 1e-5, 1e9),
-        ("moss_transcribe_diarize", 1e-6, 1e6),
-        ("smolvlm", 1e-5, 10000),
-        ("voxtral", 1e-5, 1e8),
+        ("glmasr", 1e-5, 10000), ("got_ocr2", 1e-6, 1e6), ("idefics2", 1e-5, 10000), ("idefics3", 1e-5, 10000),
+        ("lighton_ocr", 1e-6, 1e6), ("mistral3", 1e-5, 1e9), ("moss_transcribe_diarize", 1e-6, 1e6),
+        ("smolvlm", 1e-5, 10000), ("voxtral", 1e-5, 1e8),
     ],
-)
+)  # fmt: skip
 def test_a_missing_section_has_the_settings_that_the_config_class_gives_it(
     model_type: str, eps: float, base: float
 ) -> None:
@@ -796,13 +782,9 @@ def test_qwen3_omni_is_counted_whole() -> None:
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
     """Its sizes are outside text_config (modeling_ovis2.py, Ovis2ForConditionalGeneration)."""
     text = {
-        "vocab_size": 96,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "intermediate_size": 40,
-    }
+    }  # fmt: skip
     own = of_type("ovis2", tie_word_embeddings=False, vocab_size=96, hidden_size=32, text_config=text)
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
     assert pc.count(own).scope == "model"

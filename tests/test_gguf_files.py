@@ -118,14 +118,9 @@ def assert_read_alike(path: Path) -> None:
 
 
 PLAIN = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "I64": np.int64,
-    "I32": np.int32,
-    "I16": np.int16,
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
     "I8": np.int8,
-}
+}  # fmt: skip
 TYPES = [kind.name for kind in gguf.GGMLQuantizationType]
 # Where the format's library and its Python package differ: a block of Q8_1 is two halves and 32 bytes in
 # ggml/src/ggml-common.h (static_assert

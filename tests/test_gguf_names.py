@@ -38,13 +38,9 @@ from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
 
 TINY = {
-    "vocab_size": 96,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
     "intermediate_size": 48,
-}
+}  # fmt: skip
 
 
 def expect_shapes(layout: Layout, *, known: bool = False) -> Shapes:

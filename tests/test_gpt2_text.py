@@ -30,14 +30,8 @@ from tests.gpt2_files import FROZEN, TEXT, WORDS, make_frozen_weights, train_tok
 from tests.refusing import assert_one_line
 
 CONFIG = {
-    "model_type": "gpt2",
-    "vocab_size": 23,
-    "n_positions": 11,
-    "n_embd": 8,
-    "n_layer": 2,
-    "n_head": 2,
-    "n_inner": 20,
-}
+    "model_type": "gpt2", "vocab_size": 23, "n_positions": 11, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_inner": 20,
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -228,12 +228,8 @@ def case_holding(name: str, data: bytes) -> Case:
 
 
 NAMES = (
-    "model.safetensors",
-    "model.gguf",
-    "saved.json",
-    "model.safetensors.index.json",
-    "pytorch_model.bin.index.json",
-)
+    "model.safetensors", "model.gguf", "saved.json", "model.safetensors.index.json", "pytorch_model.bin.index.json",
+)  # fmt: skip
 OTHERS: dict[str, Case] = {
     "an index that names ..": case_outside("../secret.safetensors"),
     "an index that names an absolute path": case_outside("{folder}/secret.safetensors"),
@@ -501,13 +497,9 @@ def undo_escapes(text: str, format: str) -> str:
             for plain in "&%$#_{}":
                 text = text.replace(f"\\{plain}", plain)
             names = {
-                "textbackslash{}": "",
-                "textasciitilde{}": "~",
-                "textasciicircum{}": "^",
-                "textless{}": "<",
-                "textgreater{}": ">",
-                "textbar{}": "|",
-            }
+                "textbackslash{}": "", "textasciitilde{}": "~", "textasciicircum{}": "^", "textless{}": "<",
+                "textgreater{}": ">", "textbar{}": "|",
+            }  # fmt: skip
             for name, plain in names.items():
                 text = text.replace(f"\\{name}", plain or "\\")
             return text
@@ -592,13 +584,9 @@ def test_a_config_that_is_too_large_is_a_one_line_error(
     sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heads = {
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "vocab_size": 1000,
-        "num_hidden_layers": 2,
-    }
+        "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 64, "intermediate_size": 128,
+        "vocab_size": 1000, "num_hidden_layers": 2,
+    }  # fmt: skip
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **heads, **sizes}), encoding="utf-8")
     write_header(folder / "model.json", load_saved("mistral").tensors)
     for command in ("verify", "why"):

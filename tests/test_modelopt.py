@@ -14,14 +14,9 @@ from paramcount.formats.module_names import ModuleNames, is_matched
 
 HIDDEN, INNER, VOCABULARY, LAYERS = 128, 192, 160, 12
 LLAMA = {
-    "model_type": "llama",
-    "hidden_size": HIDDEN,
-    "intermediate_size": INNER,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": 4,
-    "vocab_size": VOCABULARY,
-    "dtype": "bfloat16",
-}
+    "model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4, "vocab_size": VOCABULARY, "dtype": "bfloat16",
+}  # fmt: skip
 ATTENTION, MLP = 4 * HIDDEN**2, 3 * HIDDEN * INNER  # weights of a layer: four and three matrices
 PLAIN = 2 * (2 * VOCABULARY * HIDDEN + (2 * LAYERS + 1) * HIDDEN)  # bytes of the embedding, the LM head and norms
 NVFP4 = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}

@@ -23,19 +23,11 @@ ROOT = Path(pc.__file__).parent
 
 # From the ground up: a package or a module of the root imports only from levels below its own.
 LEVELS = [
-    ["errors", "lazy", "version"],
-    ["flow", "formats", "output", "schemas", "symbolic", "tiny"],
-    ["gpt2", "sizes"],
-    ["counting", "parts"],
-    ["declare", "formulas"],
-    ["architectures"],
-    ["huggingface", "zoo"],
-    ["checkpoints", "explaining", "tracing", "views"],
-    ["auditing", "costs", "drawing", "execution", "loading"],
-    ["database", "explore", "sweeping"],
-    ["api", "cli"],
-    ["__init__", "__main__"],
-]
+    ["errors", "lazy", "version"], ["flow", "formats", "output", "schemas", "symbolic", "tiny"], ["gpt2", "sizes"],
+    ["counting", "parts"], ["declare", "formulas"], ["architectures"], ["huggingface", "zoo"],
+    ["checkpoints", "explaining", "tracing", "views"], ["auditing", "costs", "drawing", "execution", "loading"],
+    ["database", "explore", "sweeping"], ["api", "cli"], ["__init__", "__main__"],
+]  # fmt: skip
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 
 
@@ -126,15 +118,10 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        ["gpt2-small"],
-        ["deepseek-v3", "--json"],
-        ["compare", "llama", "--csv"],
-        ["list"],
-        ["verify", "mixtral-8x7b"],
-        ["why", "deepseek-v3"],
-        ["sql", "SELECT count(*) FROM models"],
+        ["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"],
+        ["why", "deepseek-v3"], ["sql", "SELECT count(*) FROM models"],
     ],
-)
+)  # fmt: skip
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
     assert (
         list_loaded_packages(command_code(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}

@@ -256,12 +256,9 @@ def test_the_id_of_a_config_in_the_directory_itself_is_a_dot() -> None:
 def test_identical_layers_share_a_row(run: Runner) -> None:
     rows = json.loads(run("deepseek-v3", "--by", "layer", "--json").out)["by_layer"]
     assert [(row["where"], row["kind"], row["layers"], row["each"]) for row in rows] == [
-        ("embedding", "", 1, 926_679_040),
-        ("model.layers 0–2", "dense", 3, 583_483_392),
-        ("model.layers 3–60", "moe", 58, 11_507_286_016),
-        ("norm", "", 1, 7_168),
-        ("lm_head", "", 1, 926_679_040),
-    ]
+        ("embedding", "", 1, 926_679_040), ("model.layers 0–2", "dense", 3, 583_483_392),
+        ("model.layers 3–60", "moe", 58, 11_507_286_016), ("norm", "", 1, 7_168), ("lm_head", "", 1, 926_679_040),
+    ]  # fmt: skip
     assert sum(row["parameters"] for row in rows) == 671_026_404_352
 
 
@@ -298,13 +295,9 @@ def test_warnings_of_configs_are_listed_and_become_errors_with_strict(run: Runne
     for name, size in (("good", "num_hidden_layers"), ("odd", "num_layer")):
         (tmp_path / name).mkdir()
         sizes = {
-            "vocab_size": 100,
-            "hidden_size": 64,
-            "num_attention_heads": 4,
-            "intermediate_size": 128,
-            "num_hidden_layers": 2,
-            size: 2,
-        }
+            "vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128,
+            "num_hidden_layers": 2, size: 2,
+        }  # fmt: skip
         sizes |= {"hidden_sise": 32} if name == "odd" else {}
         (tmp_path / name / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}), encoding="utf-8")
     warning = "odd/config.json: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"

@@ -19,23 +19,13 @@ from tests.running import Runner
 DATA = Path(__file__).parent / "data"
 WRITTEN: dict[str, dict[str, Any]] = json.loads((DATA / "quantised.json").read_text(encoding="utf-8"))
 HEADERS = (
-    "deepseek_v3-FP8",
-    "gpt2-GPTQ",
-    "gpt_oss-MXFP4",
-    "llama-AWQ",
-    "llama-GPTQ",
-    "other/llama-NVFP4",
+    "deepseek_v3-FP8", "gpt2-GPTQ", "gpt_oss-MXFP4", "llama-AWQ", "llama-GPTQ", "other/llama-NVFP4",
     "qwen3_moe-FP8_together",
-)
+)  # fmt: skip
 LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 128,
-    "intermediate_size": 192,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "vocab_size": 160,
-    "dtype": "bfloat16",
-}
+    "model_type": "llama", "hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "vocab_size": 160, "dtype": "bfloat16",
+}  # fmt: skip
 FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}
 INT4 = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 64}
 
@@ -128,12 +118,8 @@ def test_json_has_the_stored_bytes_and_the_scheme(run: Runner) -> None:
     data = json.loads(run("gpt-oss-20b", "--json").out)
     assert data["stored_bytes"] == 13_761_264_768
     assert data["quantization"] == {
-        "method": "mxfp4",
-        "scheme": "MXFP4",
-        "quantized": 19_110_297_600,
-        "exact": True,
-        "mtp": False,
-    }
+        "method": "mxfp4", "scheme": "MXFP4", "quantized": 19_110_297_600, "exact": True, "mtp": False,
+    }  # fmt: skip
 
 
 # ---- by hand

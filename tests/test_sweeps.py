@@ -178,17 +178,10 @@ def test_a_division_by_zero_makes_a_combination_invalid() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1+2*3", 7),
-        ("(1+2)*3", 9),
-        ("7-2-1", 4),
-        ("-n//2", -4),
-        ("-(n//2)", -3),
-        ("2*n//4", 3),
-        ("2*(n//4)", 2),
-        ("100//n//2", 7),
-        ("n - -n", 14),
+        ("1+2*3", 7), ("(1+2)*3", 9), ("7-2-1", 4), ("-n//2", -4), ("-(n//2)", -3), ("2*n//4", 3), ("2*(n//4)", 2),
+        ("100//n//2", 7), ("n - -n", 14),
     ],
-)
+)  # fmt: skip
 def test_expressions_mean_what_they_mean_in_python(text: str, value: int) -> None:
     assert eval(text, {"n": 7}) == value  # noqa: S307
     tree = parse_expression(text, "x").tree

@@ -103,12 +103,8 @@ def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("trace", "mixtral-8x7b", "--csv").out)))
     (up,) = [row for row in rows if row["name"].endswith("w3")]
     assert (up["step"].strip(), up["left"], up["right"], up["product"], up["copies"]) == (
-        "up",
-        "[routed, 4096]",
-        "[4096, 14336]",
-        "[routed, 14336]",
-        "256",
-    )
+        "up", "[routed, 4096]", "[4096, 14336]", "[routed, 14336]", "256",
+    )  # fmt: skip
     assert [row["step"].strip() for row in rows if not row["op"]] == ["32 × layer", "2 of 8 experts"]
 
 

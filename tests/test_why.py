@@ -25,13 +25,9 @@ from tests.structures import ZOO, keep_every, pick_structures
 
 DATA = Path(__file__).parent / "data"
 TINY = {
-    "model_type": "llama",
-    "vocab_size": 1000,
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    "model_type": "llama", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 128,
-}
+}  # fmt: skip
 
 
 def explain_one(model: pc.ModelLike, number: str | int) -> Why:
@@ -141,12 +137,8 @@ def test_embeddings_of_equal_size_are_one_explanation_that_names_both() -> None:
 def test_a_figure_that_nothing_explains_is_not_reproducible() -> None:
     answer = explain_one("gpt2-small", "118M")
     assert (answer.verdict, answer.ok, answer.accounts, answer.true, answer.left_over) == (
-        "not reproducible",
-        False,
-        (),
-        124_439_808,
-        -6_439_808,
-    )
+        "not reproducible", False, (), 124_439_808, -6_439_808,
+    )  # fmt: skip
 
 
 def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
@@ -379,17 +371,14 @@ def test_mutually_exclusive_causes_are_incompatible(id: str) -> None:
     found = find_candidates(pc.count(id).tensors, get_scales("fp8", {}))
     groups = (
         {
-            "LM head",
-            "one embedding matrix (input or LM head)",
-            "both embedding matrices (input and LM head)",
-            "token embedding",
-            "tied LM head counted twice",
+            "LM head", "one embedding matrix (input or LM head)", "both embedding matrices (input and LM head)",
+            "token embedding", "tied LM head counted twice",
         },
         {"biases", "norms", "biases and norms"},
         {"vision encoder", "projector", "vision encoder and projector"},
         {"MTP layer"},
         {"FP8 scales"},
-    )
+    )  # fmt: skip
     for a in found:
         for b in found:
             alike = a is b or any(a.name in group and b.name in group for group in groups)
@@ -659,13 +648,9 @@ def test_a_markdown_table_has_four_columns(run: Runner) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ["gpt2", "118M"],
-        ["glm-4.5", "355B"],
-        ["deepseek-v3", "684531386000"],
-        ["deepseek-v3"],
-        ["gpt2", "llama-2-7b"],
+        ["gpt2", "118M"], ["glm-4.5", "355B"], ["deepseek-v3", "684531386000"], ["deepseek-v3"], ["gpt2", "llama-2-7b"],
     ],
-)
+)  # fmt: skip
 def test_every_answer_has_every_format(run: Runner, args: list[str], format: str) -> None:
     done = run("why", *args, "--format", format)
     assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)

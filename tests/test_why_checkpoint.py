@@ -319,12 +319,8 @@ def test_an_index_is_explained_by_its_names_and_its_size(run: Runner, tmp_path: 
     assert done.code == 0
     (row,) = csv.DictReader(done.out.splitlines())
     assert (row["published"], row["value"], row["left_over"], row["verdict"], row["true"]) == (
-        "–",
-        "",
-        "",
-        "names only",
-        "124439808",
-    )
+        "–", "", "", "names only", "124439808",
+    )  # fmt: skip
     output = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
     equation = "137,022,720 values according to the tensor names = total 124,439,808 plus legacy buffers 12,582,912"
     assert equation in output
