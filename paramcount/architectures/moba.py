@@ -13,13 +13,13 @@ class Moba(FlaTransformer):
     unused_keys = (*FlaTransformer.unused_keys, "use_flash_moba")
 
     block_size: sizes.Positive = sizes.hf("moba_chunk_size", absent=256)
-    n_blocks: sizes.Positive = sizes.hf("moba_topk", absent=4)
+    n_chosen_blocks: sizes.Positive = sizes.hf("moba_topk", absent=4)
     output_gate: sizes.Flag = sizes.hf("use_output_gate", absent=False)
 
     def mixer(c: Any, x: Data, prefix: str, *reads: Data) -> Data:
         q, k, v = c.project_heads(x, prefix, bias=c.attention_bias)  # [n, heads, d_head]
         q, k = c.prepare(q, k)
-        chosen = Data("choose blocks by their mean keys", (q, k), (q.shape[0], c.n_blocks))
+        chosen = Data("choose blocks by their mean keys", (q, k), (q.shape[0], c.n_chosen_blocks))
         mask = ops.Causal() & ops.Chosen(chosen, c.block_size)
         a = ops.attend(q, ops.cache(k), ops.cache(v), mask=mask)  # [n, n_heads, d_head]
         a = ops.rms_norm(a, prefix + "o_norm", 1e-6)

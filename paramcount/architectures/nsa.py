@@ -15,7 +15,7 @@ class Nsa(FlaTransformer):
     d_head: sizes.Positive = sizes.hf("head_dim", absent=32)
     qk_norm = sizes.constant(False)
     block_size: sizes.Positive = sizes.hf("block_size", absent=64)
-    n_blocks: sizes.Positive = sizes.hf("block_counts", absent=16)
+    n_chosen_blocks: sizes.Positive = sizes.hf("block_counts", absent=16)
     window: sizes.Positive = sizes.hf("window_size", absent=512)
 
     def mixer(c, x: Data, prefix: str, *reads: Data) -> Data:
@@ -24,7 +24,7 @@ class Nsa(FlaTransformer):
         gates = ops.activate(ops.linear(x, prefix + "g_proj", "mixer.gate", 3 * c.n_heads), "sigmoid")
         k, v = ops.cache(k), ops.cache(v)
         blocks = ops.mean_of_blocks(k, c.block_size), ops.mean_of_blocks(v, c.block_size)
-        chosen = Data("choose blocks", (q, blocks[0]), (q.shape[0], c.n_blocks))
+        chosen = Data("choose blocks", (q, blocks[0]), (q.shape[0], c.n_chosen_blocks))
         attended = (
             ops.attend(q, *blocks, mask=ops.CompressedBlocks(c.block_size)),
             ops.attend(q, k, v, mask=ops.Causal() & ops.Chosen(chosen, c.block_size)),

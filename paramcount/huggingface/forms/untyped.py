@@ -73,6 +73,7 @@ SIGNATURES = (
               keys("norm_eps multiple_of head_dim n_kv_heads")),
     Signature("xlm", keys("emb_dim n_layers n_heads max_position_embeddings"),
               keys("dim hidden_dim pre_norm layerdrop")),
+    Signature("moshi_released", keys("dim text_card card n_q dep_q num_heads num_layers depformer_dim")),
     Signature("t5", T5 | {"n_positions"}, keys("local_radius num_experts max_2d_position_embeddings")),
 )  # fmt: skip
 # Candidates that have the same keys, where a value does not tell them apart.
