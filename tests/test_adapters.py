@@ -300,20 +300,14 @@ def test_a_convolution_takes_one_with_the_same_kernel() -> None:
     ("model_type", "options", "trainable"),
     [
         ("llama", {"target_pattern": r".*layers\.[01]\..*_proj"}, 624_640),
-        (
-            "llama",
-            {"target_pattern": r"model\.layers\.\d+\.self_attn\.(q|v)_proj", "exclude_pattern": r".*\.1\d\..*"},
-            1_441_792,
-        ),
+        ("llama", {"target_pattern": r"model\.layers\.\d+\.self_attn\.(q|v)_proj", "exclude_pattern": r".*\.1\d\..*"},
+         1_441_792),
         ("llama", {"targets": ["layers.0.self_attn.q_proj", "model.layers.1.mlp.up_proj"]}, 93_184),
         ("llama", {"targets": ["q_proj", "model.layers.7.mlp.up_proj"], "layers_to_transform": [0, 3]}, 125_952),
         ("llama", {"targets": "q_proj", "layers_to_transform": 2, "layers_pattern": "layers"}, 32_768),
         ("llama", {"exclude_modules": ["down_proj", "layers.0.self_attn.k_proj"]}, 8_028_160),
-        (
-            "llama",
-            {"targets": "q_proj,k_proj", "rank_pattern": {"k_proj": 2, r"layers\.0\.self_attn\.q_proj": 8}},
-            1_605_632,
-        ),
+        ("llama", {"targets": "q_proj,k_proj", "rank_pattern": {"k_proj": 2, r"layers\.0\.self_attn\.q_proj": 8}},
+         1_605_632),
         ("gpt2", {"target_pattern": r"transformer\.h\.\d+\.attn\.c_attn"}, 147_456),  # checkpoints begin with h
         ("gpt2", {"targets": "c_attn", "layers_to_transform": [0, 1]}, 24_576),
         ("gpt2", {"targets": "c_attn", "layers_to_transform": "0", "layers_pattern": ["h"]}, 12_288),

@@ -264,35 +264,22 @@ class Unprintable:
         ({1: 2}, NEITHER),
         (make_entry() | {1: 2}, "1 is not the name of a field (expected a string)"),
         (make_entry() | {None: 2}, "None is not the name of a field (expected a string)"),
-        (
-            {"architecture": "llama", "config": LLAMA | {1: 2}},
-            "config.1 is not the name of a field (expected a string)",
-        ),
+        ({"architecture": "llama", "config": LLAMA | {1: 2}},
+         "config.1 is not the name of a field (expected a string)"),
         (make_entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (expected an integer)"),
         (make_entry(n_heads={10**5000}), "config.n_heads = a value of type set (expected an integer)"),
-        (
-            make_entry("qwen3_moe", dense_layers=itertools.count()),
-            "config.dense_layers = a value of type count (expected a list of at most 10,000 items)",
-        ),
-        (
-            {"architecture": 10**5000, "config": {}},
-            f"architecture: unknown architecture a value of type int (expected {LISTED})",
-        ),
-        (
-            make_entry() | publish_figure(10**5000),
-            "published.0.value = a number of more than 30 digits (expected an integer of at most "
-            "1,000,000,000,000,000,000,000,000,000,000 or a string)",
-        ),
-        (
-            make_entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)},
-            "released = a value of type datetime (expected a date such as 2024-07-23)",
-        ),
+        (make_entry("qwen3_moe", dense_layers=itertools.count()),
+         "config.dense_layers = a value of type count (expected a list of at most 10,000 items)"),
+        ({"architecture": 10**5000, "config": {}},
+         f"architecture: unknown architecture a value of type int (expected {LISTED})"),
+        (make_entry() | publish_figure(10**5000),
+         "published.0.value = a number of more than 30 digits (expected an integer of at most "
+         "1,000,000,000,000,000,000,000,000,000,000 or a string)"),
+        (make_entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)},
+         "released = a value of type datetime (expected a date such as 2024-07-23)"),
         (make_entry() | {"released": float("nan")}, "released = nan (expected a date such as 2024-07-23)"),
         (make_entry() | {"id": "\ud800"}, r"id = '\ud800' (expected a Unicode string)"),
-        (
-            {"architecture": "llama", "config": LLAMA | {"\ud800": 1}},
-            r"config = '\ud800' (expected a Unicode string)",
-        ),
+        ({"architecture": "llama", "config": LLAMA | {"\ud800": 1}}, r"config = '\ud800' (expected a Unicode string)"),
     ],
 )  # fmt: skip
 def test_a_mapping_that_no_file_can_contain_is_rejected(spec: object, message: str) -> None:

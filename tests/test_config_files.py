@@ -225,10 +225,8 @@ OBJECT = "(expected a JSON object)"
         ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"duplicate key 'a\x1b'"),
         ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is not allowed (expected a finite number)"),
         ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is too large (expected a finite number)"),
-        (
-            '{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}",
-            "a number of 5,001 digits (expected at most 100)",
-        ),
+        ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}",
+         "a number of 5,001 digits (expected at most 100)"),
         ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deeply (expected at most 100 levels)"),
         ("[" * 100_000, "is nested too deeply (expected at most 100 levels)"),
         ("[" * 101 + "]" * 101, "is nested too deeply (expected at most 100 levels)"),
@@ -242,7 +240,7 @@ OBJECT = "(expected a JSON object)"
         ('{"model_type": "qwen3", "hidden_size": Infinity}', "hidden_size = inf (expected a positive integer)"),
         ("\ufeff{}", f"line 1 column 1: invalid JSON: unexpected UTF-8 BOM (decode using utf-8-sig) {OBJECT}"),
     ],
-)
+)  # fmt: skip
 def test_anything_but_a_json_object_is_an_error(text: str, message: str, refuse: Refuse) -> None:
     write_config("x.json", text)
     assert model_error("x.json") == refuse("x.json") == join_place("x.json", message)
@@ -262,20 +260,16 @@ def test_infinity_is_accepted_in_keys_that_are_not_sizes() -> None:
     ("data", "message"),
     [
         (b"GGUF\x03\x00\x00\x00", "is a GGUF file (expected a model's config.json)"),
-        (
-            b"PK\x03\x04archive/data.pkl",
-            "is a zip archive, probably a PyTorch checkpoint (expected a model's config.json)",
-        ),
+        (b"PK\x03\x04archive/data.pkl",
+         "is a zip archive, probably a PyTorch checkpoint (expected a model's config.json)"),
         (b"\x80\x02}q\x00.", "is a pickle (expected a model's config.json)"),
-        (
-            b"version https://git-lfs.github.com/spec/v1\n",
-            "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a model's config.json)",
-        ),
+        (b"version https://git-lfs.github.com/spec/v1\n",
+         "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a model's config.json)"),
         (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (expected a model's config.json)"),
         (b"\xff\xfe{\x00", "is not valid UTF-8 (expected a model's config.json)"),
         (b" " * (4 << 20) + b"{}", "is too large (expected a model's config.json of at most 4,194,304 bytes)"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_not_text_is_an_error(data: bytes, message: str) -> None:
     Path("x.json").write_bytes(data)
     assert model_error("x.json") == join_place("x.json", message)

@@ -82,17 +82,13 @@ def split_table(show: Show, document: dict[str, Any]) -> list[list[str]]:
             (),
             "Qwen3ForSequenceClassification",
         ),  # two labels, no bias
-        (
-            ["Qwen3ForTokenClassification", "Qwen3ForCausalLM"],
-            TOTAL - HEAD + 2 * 4096 + 2,
-            (),
-            "Qwen3ForTokenClassification",
-        ),
+        (["Qwen3ForTokenClassification", "Qwen3ForCausalLM"], TOTAL - HEAD + 2 * 4096 + 2, (),
+         "Qwen3ForTokenClassification"),
         (["MyOwnForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
         ([], TOTAL, (), "Qwen3ForCausalLM"),
         (None, TOTAL, (), "Qwen3ForCausalLM"),
     ],
-)
+)  # fmt: skip
 def test_the_first_class_in_architectures_is_counted(
     classes: Any, total: int, not_counted: tuple[str, ...], reference: str
 ) -> None:
@@ -412,12 +408,10 @@ def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(mode
     [
         ({"model_type": "cohere2_moe"}, {"rope_scaling": {"rope_type": "nonsense"}}),  # a field that no code reads
         ({"model_type": "olmo_hybrid"}, {"rope_parameters": {"rope_type": "nonsense", "rope_theta": None}}),
-        (
-            of_type("step3p7", text_config={"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}),
-            {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}},
-        ),
+        (of_type("step3p7", text_config={"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}),
+         {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}}),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_rope_type_is_no_error_where_the_reference_ignores_it(
     config: dict[str, Any], unread: dict[str, Any]
 ) -> None:
@@ -480,21 +474,15 @@ BERT = {
 @pytest.mark.parametrize(
     ("architectures", "warning"),
     [
-        (
-            ["Qwen2ForCausalLM"],
-            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
-            "LlamaForCausalLM",
-        ),
-        (
-            ["FooForCausalLM"],
-            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
-            "LlamaForCausalLM",
-        ),
-        (
-            "LlamaForCausalLM",
-            "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
-            "LlamaForCausalLM",
-        ),
+        (["Qwen2ForCausalLM"],
+         "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
+         "LlamaForCausalLM"),
+        (["FooForCausalLM"],
+         "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
+         "LlamaForCausalLM"),
+        ("LlamaForCausalLM",
+         "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
+         "LlamaForCausalLM"),
         ([1], "ignored architectures (expected a list of class names, found [1]); counted as LlamaForCausalLM"),
         ({"a": 1}, "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM"),
         ([], None),
@@ -502,7 +490,7 @@ BERT = {
         (["LlamaForCausalLM"], None),
         (["LlamaModel"], None),
     ],
-)
+)  # fmt: skip
 def test_architectures_that_contradict_the_model_type_are_a_warning(architectures: object, warning: str | None) -> None:
     """The reference's AutoModel classes choose by model_type and build LlamaForCausalLM with each of these."""
     count = pc.count({**LLAMA, "architectures": architectures})
@@ -709,13 +697,10 @@ def test_a_partial_section_has_the_other_settings_from_the_config_class(
     [
         (of_type("llama", max_position_embeddings=77), "max_position_embeddings", "context_length"),
         (of_type("opt", max_position_embeddings=77), "max_position_embeddings", "n_positions"),
-        (
-            of_type("gemma3", text_config={"max_position_embeddings": 77}),
-            "text_config.max_position_embeddings",
-            "context_length",
-        ),
+        (of_type("gemma3", text_config={"max_position_embeddings": 77}), "text_config.max_position_embeddings",
+         "context_length"),
     ],
-)
+)  # fmt: skip
 def test_keys_shows_which_key_limits_the_context(document: dict[str, object], key: str, size: str, show: Show) -> None:
     rows = list_keys(show, document)
     assert [(row["origin"], row["size"] or row["setting"]) for row in rows if row["key"] == key] == [("read", size)]
@@ -854,16 +839,12 @@ def test_unlimited_ocr_reads_the_section_of_its_release() -> None:
         (of_type("longformer", max_position_embeddings=4098), 4096),
         (of_type("mpnet", max_position_embeddings=514, pad_token_id=5), 512),  # the class sets 1
         (of_type("esm", max_position_embeddings=1026, vocab_size=33, pad_token_id=1), 1024),
-        (
-            of_type(
-                "esm", max_position_embeddings=1026, vocab_size=33, pad_token_id=1, position_embedding_type="rotary"
-            ),
-            1026,
-        ),
+        (of_type("esm", max_position_embeddings=1026, vocab_size=33, pad_token_id=1, position_embedding_type="rotary"),
+         1026),
         (of_type("bert", max_position_embeddings=512), 512),
         (of_type("opt", max_position_embeddings=2048), 2048),  # its table has two more rows
     ],
-)
+)  # fmt: skip
 def test_positions_begin_behind_that_of_padding(config: dict[str, Any], usable: int) -> None:
     """create_position_ids_from_input_ids of modeling_roberta.py: the first token has the position pad_token_id + 1."""
     assert pc.load(config).context_length == usable

@@ -227,10 +227,8 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
         },
         "rejects it: ",
     ),
-    (
-        {"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}},
-        "rejects it: WordLevel error: Missing [UNK] token from the vocabulary",
-    ),
+    ({"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}},
+     "rejects it: WordLevel error: Missing [UNK] token from the vocabulary"),
     (
         {
             "normalizer": {
@@ -270,13 +268,11 @@ def test_a_hostile_tokenizer_crashes_only_the_subprocess(
         (b'{"a": \x1b[31m}', "the tokenizers library rejects it: "),
         (b"\xff\xfe", "is not valid UTF-8 (expected a tokenizer.json)"),
         (b"GGUF\3\0\0\0", "is a GGUF file (expected a tokenizer.json)"),
-        (
-            b"version https://git-lfs.github.com/spec/v1\n",
-            "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a tokenizer.json)",
-        ),
+        (b"version https://git-lfs.github.com/spec/v1\n",
+         "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a tokenizer.json)"),
         (b'{"model_type": "gpt2"}', "the tokenizers library rejects it: "),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_tokenizer_is_a_one_line_error(data: bytes, message: str, weights: Path) -> None:
     (weights.parent / "tokenizer.json").write_bytes(data)
     assert running_error(weights).startswith(join_place("tokenizer.json", message))

@@ -573,13 +573,11 @@ def test_many_unexpected_tensors_are_truncated_in_text_and_complete_in_json_and_
         ({"num_hidden_layers": 10**9}, "has 10,000,000,003 tensors (expected at most 1,000,000)"),
         ({"num_hidden_layers": 10**25}, "num_hidden_layers = "),
         ({"vocab_size": -1}, "vocab_size = -1"),
-        (
-            {"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2},
-            "tensors (expected at most 1,000,000)",
-        ),
+        ({"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2},
+         "tensors (expected at most 1,000,000)"),
         ({"model_type": ESCAPE}, "model_type"),
     ],
-)
+)  # fmt: skip
 def test_a_config_that_is_too_large_is_a_one_line_error(
     sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,12 +102,10 @@ def make_obstacle(path: str) -> None:
         ("x\ud800.csv", r"-o x\ud800.csv cannot be written: invalid file name"),
         ("\x1b[2J/out.csv", r"-o \x1b[2J/out.csv cannot be written: No such file or directory"),
         ("x" * 300 + ".csv", f"-o {'x' * 99}…{'x' * 96}.csv cannot be written: File name too long"),
-        (
-            "~no-such-person/out.csv",
-            "-o ~no-such-person/out.csv cannot be written: Could not determine home directory.",
-        ),
+        ("~no-such-person/out.csv",
+         "-o ~no-such-person/out.csv cannot be written: Could not determine home directory."),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_written_is_an_error(path: str, message: str, refuse: Refuse) -> None:
     make_obstacle(path)
     for command in (["gpt2-small"], ["compare", "gpt2-*"], ["list", "gpt"], ["verify", "llama-3.1-8b"]):

@@ -704,21 +704,15 @@ def test_a_tensor_next_to_its_packed_version_is_a_conflict() -> None:
 @pytest.mark.parametrize(
     ("tensors", "fault"),
     [
-        (
-            {"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))},
-            "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] "
-            "for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
-        ),
-        (
-            {"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))},
-            "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
-        ),
-        (
-            {"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())},
-            "e.w_blocks: shape [2] does not contain blocks of 16 bytes",
-        ),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))},
+         "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] "
+         "for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))},
+         "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
+        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())},
+         "e.w_blocks: shape [2] does not contain blocks of 16 bytes"),
     ],
-)
+)  # fmt: skip
 def test_mxfp4_with_wrong_shapes_is_reported(tensors: Layer, fault: str) -> None:
     assert unpack_tensors(tensors).faults == (fault,)
 
@@ -740,18 +734,12 @@ CONTRADICTIONS = [
     (make_model(gptq_layer), GPTQ | {"group_size": -1}, "has groups of 128, but the config says one group"),
     (make_model(awq_layer), GPTQ, "is packed with AWQ, but the config says GPTQ"),
     (make_model(gptq_layer), GPTQ | {"quant_method": "awq"}, "is packed with GPTQ, but the config says AWQ"),
-    (
-        make_model(fp8_layer, block=(64, 64)),
-        FP8,
-        "has one scale per 64 × 64 block, but the config says one per 128 × 128 block",
-    ),
-    (
-        make_model(fp8_layer),
-        {"quant_method": "mxfp8"},
-        "has one scale per 128 × 128 block, but the config says one per 1 × 32 block",
-    ),
+    (make_model(fp8_layer, block=(64, 64)), FP8,
+     "has one scale per 64 × 64 block, but the config says one per 128 × 128 block"),
+    (make_model(fp8_layer), {"quant_method": "mxfp8"},
+     "has one scale per 128 × 128 block, but the config says one per 1 × 32 block"),
     (make_model(fp8_layer, block=None), FP8, "has one scale per tensor, but the config says one per 128 × 128 block"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("tensors", "config", "fault"), CONTRADICTIONS)

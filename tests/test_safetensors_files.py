@@ -314,25 +314,19 @@ BEGINNINGS: list[tuple[bytes, str]] = [
     (bytes(7), "has fewer than 8 bytes (expected a safetensors file)"),
     (bytes(8), "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"),
     (bytes(100_000), "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"),
-    (
-        struct.pack("<Q", 1) + b"{",
-        "declares a header of 1 bytes (expected a safetensors file with a JSON object as its header)",
-    ),
+    (struct.pack("<Q", 1) + b"{",
+     "declares a header of 1 bytes (expected a safetensors file with a JSON object as its header)"),
     (struct.pack("<Q", 3) + b"{}", "ends inside its header, after 2 of 3 bytes (expected a complete file)"),
     (struct.pack("<Q", 2**63) + b"{}", f"declares a header of 9,223,372,036,854,775,808 bytes {HEADED}"),
     (struct.pack("<Q", 2**64 - 1) + b"{}", f"declares a header of 18,446,744,073,709,551,615 bytes {HEADED}"),
     (struct.pack("<Q", LARGEST_HEADER + 1) + b"{}", f"declares a header of 33,554,433 bytes {HEADED}"),
-    (
-        struct.pack("<Q", LARGEST_HEADER) + b"{}",
-        "ends inside its header, after 2 of 33,554,432 bytes (expected a complete file)",
-    ),
+    (struct.pack("<Q", LARGEST_HEADER) + b"{}",
+     "ends inside its header, after 2 of 33,554,432 bytes (expected a complete file)"),
     (b"GGUF\3\0\0\0\0\0", f"is a GGUF file {HEADED}"),
     (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, probably a PyTorch checkpoint {HEADED}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {HEADED}"),
-    (
-        b"version https://git-lfs.github.com/spec/v1\n",
-        f"is a Git LFS pointer; run `git lfs pull` to fetch the file {HEADED}",
-    ),
+    (b"version https://git-lfs.github.com/spec/v1\n",
+     f"is a Git LFS pointer; run `git lfs pull` to fetch the file {HEADED}"),
 ]  # fmt: skip
 
 

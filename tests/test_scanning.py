@@ -76,14 +76,12 @@ def test_columns_and_sort_work_as_in_a_comparison(run: Runner) -> None:
     [
         (["nowhere"], "nowhere is not a directory (expected a directory with config.json files below it)"),
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
-        (
-            ["empty"],
-            "empty contains no config.json, and neither do its subdirectories (expected a directory with models, for "
-            "example a Hugging Face cache)",
-        ),
+        (["empty"],
+         "empty contains no config.json, and neither do its subdirectories (expected a directory with models, for "
+         "example a Hugging Face cache)"),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
-)
+)  # fmt: skip
 def test_a_directory_that_cannot_be_scanned_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
     Path("empty").mkdir()
     write_config("s/a/config.json", GPT2)

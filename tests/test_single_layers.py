@@ -36,13 +36,10 @@ def gemma_config(**sizes: int) -> dict[str, Any]:
         (GEMMA | {PER_LAYER: {}, "global_head_dim": None, "num_global_key_value_heads": "no"}, 5_006_396_416),
         (gemma_config(head_dim=512), 5_077_177_856),
         (gemma_config(head_dim=512, num_key_value_heads=1), 5_041_788_416),
-        (
-            GEMMA
-            | {PER_LAYER: {i: {"head_dim": 512 if i in FULL else 256, "num_key_value_heads": 4} for i in range(30)}},
-            5_077_177_856,
-        ),
+        (GEMMA | {PER_LAYER: {i: {"head_dim": 512 if i in FULL else 256, "num_key_value_heads": 4} for i in range(30)}},
+         5_077_177_856),
     ],
-)
+)  # fmt: skip
 def test_full_attention_layers_of_gemma_4_use_per_layer_config_and_otherwise_the_shared_sizes(
     document: dict[str, Any], total: int
 ) -> None:

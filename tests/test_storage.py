@@ -169,10 +169,8 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"quant_method": "made-up"}, "has the quant_method 'made-up', which transformers does not support"),
         ({"bits": 4}, "has no quant_method, so transformers cannot load it"),
         ({"quant_method": "aqlm"}, "uses aqlm with options whose stored size paramcount cannot compute"),
-        (
-            {"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4},
-            "uses auto-round with options whose stored size",
-        ),
+        ({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4},
+         "uses auto-round with options whose stored size"),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}}, "uses gptq with options whose stored size"),
         ([4], "= [4] (expected a JSON object)"),
         (FP8 | {"weight_block_size": [0, 128]}, "weight_block_size = [0, 128]"),
@@ -180,16 +178,12 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"load_in_4bit": True, "load_in_8bit": True}, "sets both load_in_8bit and load_in_4bit"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 100}, "uses GPTQ 4-bit, which cannot store"),
         (compressed_section(INT4, "marlin-24"), "has a group in the format 'marlin-24'"),
-        (
-            compressed_section(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
-            "is a regular expression that may take long to match",
-        ),
-        (
-            compressed_section(INT4 | {"strategy": "channels"}, "pack-quantized"),
-            "has weights with the strategy 'channels'",
-        ),
+        (compressed_section(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
+         "is a regular expression that may take long to match"),
+        (compressed_section(INT4 | {"strategy": "channels"}, "pack-quantized"),
+         "has weights with the strategy 'channels'"),
     ],
-)
+)  # fmt: skip
 def test_a_scheme_of_unknown_size_leaves_the_count_and_adds_a_note(said: Any, note: str) -> None:
     count = count_quantised(LLAMA, said)
     assert (count.total, count.stored_bytes) == (pc.count(LLAMA).total, None)

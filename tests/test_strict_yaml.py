@@ -86,10 +86,8 @@ def test_a_merge_key_is_an_ordinary_key() -> None:
         ("a: 1\nb: !x 12", "line 2: the tag !x is not allowed"),
         ("!!map {a: 1}", "line 1: the tag tag:yaml.org,2002:map is not allowed"),
         ("a: !!set {b}", "line 1: the tag tag:yaml.org,2002:set is not allowed"),
-        (
-            "a: !!python/object/apply:os.system [id]",
-            "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system is not allowed",
-        ),
+        ("a: !!python/object/apply:os.system [id]",
+         "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system is not allowed"),
         ("a: &b 12", f"line 1: {WRITTEN_OUT}"),
         ("a: &b [1]", f"line 1: {WRITTEN_OUT}"),
         ("&b a: 1", f"line 1: {WRITTEN_OUT}"),

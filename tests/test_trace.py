@@ -171,23 +171,18 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
     ("config", "line"),
     [
         ({"model_type": "bert"}, "token type embedding [5] in [2, 768] → [5, 768]; row lookup"),
-        (
-            {"model_type": "t5"},
-            "relative positions [5, 5]; distance between each pair of tokens, in 32 buckets up to 128",
-        ),
+        ({"model_type": "t5"},
+         "relative positions [5, 5]; distance between each pair of tokens, in 32 buckets up to 128"),
         ({"model_type": "t5"}, "add bias [8, 5, 5]; added to the attention scores"),
         ({"model_type": "gpt_oss"}, "quick_gelu [routed, 2880]; quick GELU"),
         ({"model_type": "llava"}, "patch embedding [patches, 3, 14, 14] → [patches, 1024]"),
         ({"model_type": "llava"}, "class token [patches, 1024]; prepended to the sequence"),
         ({"model_type": "llava"}, "hidden states [patches, 1024]; output of an intermediate layer"),
-        (
-            {"model_type": "deepseek_v3"},
-            "limit to groups [5, 256]; 4 of 8 groups, by the sum of their two best scores",
-        ),
+        ({"model_type": "deepseek_v3"}, "limit to groups [5, 256]; 4 of 8 groups, by the sum of their two best scores"),
         ({"model_type": "deepseek_v3"}, "top k [5, 256]; 8 experts per token"),
     ],
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
-)
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
 def test_a_step_says_what_it_does(config: dict[str, str], line: str) -> None:
     """The configs of the reference: BertConfig, T5Config, GptOssConfig, LlavaConfig and DeepseekV3Config, with their

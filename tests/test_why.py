@@ -163,16 +163,10 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
         ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # GPT-2 with an untied LM head
         ("gpt2-small", 85_056_000, [("token embedding", -50257 * 768), ("position embedding", -1024 * 768)]),
         ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
-        (
-            "gpt2-small",
-            124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768),
-            [("biases", -12 * (3 * 768 + 768 + 3072 + 768))],
-        ),
-        (
-            "llama-2-7b",
-            6_738_415_616 - 2 * 32000 * 4096,
-            [("both embedding matrices (input and LM head)", -2 * 32000 * 4096)],
-        ),
+        ("gpt2-small", 124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768),
+         [("biases", -12 * (3 * 768 + 768 + 3072 + 768))]),
+        ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096,
+         [("both embedding matrices (input and LM head)", -2 * 32000 * 4096)]),
         ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512", 2 * 256 * 4096)]),
         ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token embedding", -128_256 * 2048)]),
         ("deepseek-v3", 671_026_404_352 + 14_848, [("buffers", 58 * 256)]),
@@ -193,13 +187,10 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
             [("buffers", 60 * 384), ("legacy buffers", 61 * 56), ("FP8 scales", 62_495_192)],
         ),  # as stated in its zoo entry
         ("moonlight-16b-a3b", 15_960_111_936, [("buffers", 26 * 64), ("legacy buffers", 27 * 64)]),
-        (
-            "gpt-oss-20b",
-            4_187_440_704 - 24 * 42_592,
-            [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))],
-        ),  # of 4 active experts
+        ("gpt-oss-20b", 4_187_440_704 - 24 * 42_592,
+         [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))]),  # of 4 active experts
     ],
-)
+)  # fmt: skip
 def test_each_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
     answer = explain_one(model, figure)
     assert list_causes(answer) == expected
@@ -699,33 +690,17 @@ def test_terms_have_signs() -> None:
 @pytest.mark.parametrize(
     ("id", "figure", "cause", "items"),
     [  # the sums are those of the classes of transformers 5.23.0, built with the published sizes
-        (
-            "bert-base-uncased",
-            109_482_240,
-            ("BertModel instead of BertForMaskedLM", -32_058),
-            {"LM head": -30_522, "layers in front of the LM head": -592_128, "pooler": 590_592},
-        ),
-        (
-            "xlm-roberta-base",
-            278_043_648,
-            ("XLMRobertaModel instead of XLMRobertaForMaskedLM", -251_538),
-            {"LM head": -250_002, "layers in front of the LM head": -592_128, "pooler": 590_592},
-        ),
-        (
-            "mobilebert-uncased",
-            24_844_544,
-            ("MobileBertModel instead of MobileBertForMaskedLM", -11_751_994),
-            {"LM head": -11_750_970, "layers in front of the LM head": -263_680, "pooler": 262_656},
-        ),
-        (
-            "modernbert-base",
-            149_014_272,
-            ("ModernBertModel instead of ModernBertForMaskedLM", -640_960),
-            {"LM head": -50_368, "layers in front of the LM head": -590_592},
-        ),
+        ("bert-base-uncased", 109_482_240, ("BertModel instead of BertForMaskedLM", -32_058),
+         {"LM head": -30_522, "layers in front of the LM head": -592_128, "pooler": 590_592}),
+        ("xlm-roberta-base", 278_043_648, ("XLMRobertaModel instead of XLMRobertaForMaskedLM", -251_538),
+         {"LM head": -250_002, "layers in front of the LM head": -592_128, "pooler": 590_592}),
+        ("mobilebert-uncased", 24_844_544, ("MobileBertModel instead of MobileBertForMaskedLM", -11_751_994),
+         {"LM head": -11_750_970, "layers in front of the LM head": -263_680, "pooler": 262_656}),
+        ("modernbert-base", 149_014_272, ("ModernBertModel instead of ModernBertForMaskedLM", -640_960),
+         {"LM head": -50_368, "layers in front of the LM head": -590_592}),
         ("llama-3.1-8b", 7_504_924_672, ("one embedding matrix (input or LM head)", -525_336_576), {"": -525_336_576}),
     ],
-)
+)  # fmt: skip
 def test_a_figure_of_the_class_without_a_head_names_that_class(
     id: str, figure: int, cause: tuple[str, int], items: dict[str, int]
 ) -> None:

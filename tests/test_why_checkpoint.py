@@ -161,15 +161,10 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
         ("llama-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("gpt2-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
-        (
-            "other/llama-NVFP4",
-            {
-                "NVFP4 scales": ("weight_scale", "weight_global_scale"),
-                "activation scales": "input_global_scale",
-            },
-        ),
+        ("other/llama-NVFP4",
+         {"NVFP4 scales": ("weight_scale", "weight_global_scale"), "activation scales": "input_global_scale"}),
     ],
-)
+)  # fmt: skip
 def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(
     name: str, causes: dict[str, str | tuple[str, ...]]
 ) -> None:
