@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from paramcount.counting.sum_weights import list_flows
 from paramcount.drawing.pictures import draw_body
-from paramcount.drawing.sections import DrawnSection, list_sections
+from paramcount.drawing.sections import list_sections
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Rectangle
 from paramcount.errors import ParamcountError
 from paramcount.explore.flow import choose_options
@@ -47,7 +47,8 @@ class Drawings:
             return None
         left, top, right, bottom = body.group.box
         group = body.group.move(MARGIN - left, MARGIN - top)
-        equal = list_equal_steps(sections)
+        # {drawn step: itself and the equal steps of other kinds of layers}
+        equal = {steps[0]: list(steps) for section in sections for steps in zip(*section.covers)}
         places = [
             place._replace(steps=tuple(found[j] for i in place.steps for j in equal.get(i, [i])))
             for place in group.places
@@ -93,11 +94,6 @@ def find_steps(steps: Sequence[Step], flow: Sequence[StepKey]) -> list[int] | No
             return None
         found.append(position)
     return found
-
-
-def list_equal_steps(sections: Sequence[DrawnSection]) -> dict[int, list[int]]:
-    """{drawn step: itself and the equal steps of other kinds of layers}."""
-    return {steps[0]: list(steps) for section in sections for steps in zip(*section.covers)}
 
 
 class Pen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.fields import get_limits
@@ -17,15 +17,8 @@ from paramcount.sizes.validation import parse_fields
 Check = Callable[[Any], None]
 
 
-class SizeLimits(NamedTuple):
-    """The smallest and the largest valid value of an integer field."""
-
-    least: int
-    most: int
-
-
-def find_limits(sizes: Sizes, path: str) -> SizeLimits | None:
-    """The limits of an integer field, optional or not; None for any other field."""
+def find_limits(sizes: Sizes, path: str) -> tuple[int, int] | None:
+    """The smallest and the largest valid value of an integer field, optional or not; None for any other field."""
     *blocks, name = path.split(".")
     block: Sizes = sizes
     for inner in blocks:
@@ -33,7 +26,7 @@ def find_limits(sizes: Sizes, path: str) -> SizeLimits | None:
     limits = list(get_limits(get_info(type(block), name)))
     least = [limit.ge for limit in limits if hasattr(limit, "ge")]
     most = [limit.le for limit in limits if hasattr(limit, "le")]
-    return SizeLimits(max(least), min(most)) if least and most else None
+    return (max(least), min(most)) if least and most else None
 
 
 def validate_field(sizes: Sizes, path: str, value: object) -> Any:
@@ -128,8 +121,8 @@ class Validator:
     def find_error(self, values: Mapping[str, int]) -> ParamcountError | None:
         """The first error of one row; None if it is valid."""
         for path, value in values.items():
-            limits = self.limits[path]
-            if not limits.least <= value <= limits.most:
+            least, most = self.limits[path]
+            if not least <= value <= most:
                 try:
                     validate_field(self.sizes, path, value)
                 except ParamcountError as error:

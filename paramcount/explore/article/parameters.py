@@ -71,7 +71,8 @@ def render_experts(model: Model, explanation: Explanation) -> Html:
     if not explanation.expert_groups:
         return Html("")
     tables = [render_group(group) for group in explanation.expert_groups]
-    return make_section("Experts", [make_command("explain", model.id)], *tables, render_active(explanation))
+    active = element("p", f"active = {format_active_sum(explanation)} = ", element("b", explanation.active))
+    return make_section("Experts", [make_command("explain", model.id)], *tables, active)
 
 
 def render_group(group: ExpertGroup) -> Html:
@@ -80,10 +81,6 @@ def render_group(group: ExpertGroup) -> Html:
     return join(
         (element("p", description), make_table(["experts", "why", "parameters"], rows, numbers=(2,), class_="why"))
     )
-
-
-def render_active(explanation: Explanation) -> Html:
-    return element("p", f"active = {format_active_sum(explanation)} = ", element("b", explanation.active))
 
 
 def describe_check(check: Check, reason: str) -> str:
