@@ -453,10 +453,8 @@ WRONG: list[tuple[bytes, str]] = [
     # names of metadata
     (of_item(UINT8, b"\0", b""), f"metadata 1: name = '' {PRINTABLE}"),
     (of_item(UINT8, b"\0", "\x1b[31m"), rf"metadata 1: name = '\x1b[31m' {PRINTABLE}"),
-    (
-        make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
-        rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
-    ),
+    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
+     rf"metadata 2: name = 'a\u202eb' {PRINTABLE}"),
     (of_item(UINT8, b"\0", b"a\xff"), f"metadata 1: name is not valid UTF-8 at byte 1 {UTF_8}"),
     *(
         (make_start(0, 1, data), f"metadata 1: name has {n:,} bytes (expected a string of at most 65,535)")
@@ -492,11 +490,9 @@ WRONG: list[tuple[bytes, str]] = [
             (ARRAY, struct.pack("<IQI", UINT32, 1, 32)),
         )
     ),
-    (
-        aligned(UINT32, pack_u32(2**31)),
-        "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a "
-        "multiple of 2,147,483,648)",
-    ),
+    (aligned(UINT32, pack_u32(2**31)),
+     "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a "
+     "multiple of 2,147,483,648)"),
     (make_part(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
     (make_part(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
     (make_part(None, 3), "metadata split.no is missing (expected an integer from 0 to 2)"),
@@ -509,10 +505,8 @@ WRONG: list[tuple[bytes, str]] = [
         (of_tensor(name=name), f"tensor 1: name = {shown} {PRINTABLE}")
         for name, shown in (("", "''"), ("\x1b]0;a\x07", r"'\x1b]0;a\x07'"), ("a\nb", r"'a\nb'"), ("a\0", r"'a\x00'"))
     ),
-    (
-        make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
-        f"tensor 2: name is not valid UTF-8 at byte 0 {UTF_8}",
-    ),
+    (make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
+     f"tensor 2: name is not valid UTF-8 at byte 0 {UTF_8}"),
     (of_tensor(name="a" * 65), "tensor 1: name has 65 bytes (expected a string of at most 64)"),
     (make_start(1, 0, pack_u64(MOST)), f"tensor 1: name has {MOST:,} bytes (expected a string of at most 64)"),
     (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
@@ -563,7 +557,7 @@ WRONG: list[tuple[bytes, str]] = [
         )
     ),
     (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"ends at byte 65, but its tensors end at byte 38 {END}"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -206,12 +206,8 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
     (gptq_layer, {"index": False}, state("gptq", checkpoint_format="gptq_v2"), "GPTQ, 4 bits, groups of 128"),
     (gptq_layer, {}, state("auto-round", packing_format="auto_round:auto_gptq"), "GPTQ, 4 bits, groups of 128"),
     (awq_layer, {}, state("awq", version="gemm", zero_point=True), "AWQ, 4 bits, groups of 128"),
-    (
-        awq_layer,
-        {"group": 64},
-        {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"},
-        "AWQ, 4 bits, groups of 64",
-    ),
+    (awq_layer, {"group": 64}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"},
+     "AWQ, 4 bits, groups of 64"),
     (awq_layer, {}, None, "AWQ, 4 bits, groups of 128"),
     (awq_layer, {"bits": 8}, None, "AWQ, 8 bits, groups of 128"),
     *(
@@ -225,24 +221,16 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
         for scheme in (f"FP8 in blocks of {block[0]} × {block[1]}",)
     ),
     (fp8_layer, {}, None, "FP8 in blocks of 128 × 128"),
-    (
-        fp8_layer,
-        {"block": None},
-        {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"},
-        "FP8, one scale per tensor",
-    ),
-    (
-        fp8_layer,
-        {"block": (1, 10**6), "scale": "weight_scale"},
-        {"quant_method": "fbgemm_fp8"},
-        "FP8, one scale per output",
-    ),
+    (fp8_layer, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"},
+     "FP8, one scale per tensor"),
+    (fp8_layer, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"},
+     "FP8, one scale per output"),
     (nvfp4_layer, {}, {"quant_method": "modelopt", "quant_algo": "NVFP4"}, "NVFP4"),
     (nvfp4_layer, {}, None, "NVFP4"),
     (nvfp4_packed_layer, {}, make_compressed("nvfp4-pack-quantized", 16), "NVFP4"),
     (nvfp4_packed_layer, {}, None, "NVFP4"),
     (mxfp4_packed_layer, {}, make_compressed("mxfp4-pack-quantized", 32), "FP4 in groups of 32"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
@@ -631,26 +619,11 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     (fp8_layer, FP8, {"weight_scale_inv": None}, (f"weight: {LACKING}",)),
     (fp8_layer, FP8, {"weight": None}, (f"weight_scale_inv: {LOST}",)),
     (fp8_layer, FP8, {"weight": ("BF16", (256, 512))}, (f"weight_scale_inv: {LOST}",)),
-    (
-        fp8_layer,
-        FP8,
-        {"weight_scale_inv": ("I64", (2, 4))},
-        (f"weight: {LACKING}", f"weight_scale_inv: {LOST}"),
-    ),
-    (
-        nvfp4_layer,
-        NVFP4,
-        {"weight_scale_2": ("F32", (256,))},
-        ("weight_scale_2: shape [256], expected [] or [1]",),
-    ),
+    (fp8_layer, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"weight: {LACKING}", f"weight_scale_inv: {LOST}")),
+    (nvfp4_layer, NVFP4, {"weight_scale_2": ("F32", (256,))}, ("weight_scale_2: shape [256], expected [] or [1]",)),
     (nvfp4_layer, NVFP4, {"weight": None}, (f"weight_scale: {LOST}", f"weight_scale_2: {LOST}")),
-    (
-        nvfp4_packed_layer,
-        NVFP4,
-        {"weight_global_scale": None},
-        ("weight_packed: the scale of the tensor is missing",),
-    ),
-]
+    (nvfp4_packed_layer, NVFP4, {"weight_global_scale": None}, ("weight_packed: the scale of the tensor is missing",)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "config", "damage", "faults"), DAMAGES)

@@ -233,11 +233,8 @@ WRONG: list[tuple[object, int, str]] = [
         )
         for start in (2, 5)
     ),
-    (
-        {"a": header_entry(0, 4), "b": header_entry(0, 4)},
-        4,
-        "tensor b: its values start at byte 0 (expected byte 4, right after 'a')",
-    ),
+    ({"a": header_entry(0, 4), "b": header_entry(0, 4)}, 4,
+     "tensor b: its values start at byte 0 (expected byte 4, right after 'a')"),
     (f'{{"a":{EMPTY},}}', 0, "header: invalid JSON at character 53 (expected a string in quotes)"),
     (f'{{"a":{EMPTY} "b"', 0, "header: invalid JSON at character 53 (expected ,)"),
     (f'{{"a":{EMPTY},"\\u0061":{EMPTY}}}', 0, "header: duplicate name 'a'"),
@@ -259,19 +256,13 @@ WRONG: list[tuple[object, int, str]] = [
     ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
     ('{"a":' + "[" * 100_000, 0, TENSOR),
     ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a is nested too deeply (expected at most 100 levels)"),
-    (
-        '{"a":{dtype}}',
-        0,
-        "tensor a: line 1 column 2: invalid JSON: expecting property name enclosed in double quotes (expected a JSON "
-        "object)",
-    ),
+    ('{"a":{dtype}}', 0,
+     "tensor a: line 1 column 2: invalid JSON: expecting property name enclosed in double quotes (expected a JSON "
+     "object)"),
     ({"a": {}}, 0, f"tensor a: dtype is missing {KEYS}"),
     ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets is missing {KEYS}"),
-    (
-        {"a": header_entry(0, 4) | {"Shape": [1]}},
-        4,
-        "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?",
-    ),
+    ({"a": header_entry(0, 4) | {"Shape": [1]}}, 4,
+     "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?"),
     ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: duplicate key 'dtype'"),
     ({"a": header_entry(0, 4, "F33")}, 4, f"tensor a: dtype = 'F33' {DTYPES}; did you mean F32?"),
     ({"a": header_entry(0, 4, shape=[10**200])}, 4, "tensor a: a number of 201 digits (expected at most 100)"),
@@ -282,11 +273,8 @@ WRONG: list[tuple[object, int, str]] = [
     ({"a": header_entry(4, 8)}, 8, "tensor a: its values start at byte 4 (expected byte 0)"),
     ({"a": header_entry(0, 4)}, 3, "contains 3 bytes of values (expected 4 bytes, the size of its tensors)"),
     ({"a": header_entry(0, 4)}, 5, "contains 5 bytes of values (expected 4 bytes, the size of its tensors)"),
-    (
-        {"a": header_entry(0, 2**40, shape=[2**38])},
-        4,
-        "contains 4 bytes of values (expected 1,099,511,627,776 bytes, the size of its tensors)",
-    ),
+    ({"a": header_entry(0, 2**40, shape=[2**38])}, 4,
+     "contains 4 bytes of values (expected 1,099,511,627,776 bytes, the size of its tensors)"),
     ('{"__metadata__":{},"__metadata__":{}}', 0, "header: duplicate name '__metadata__'"),
     ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: duplicate name 'a'"),
     ({"__metadata__": {"a": 1}}, 0, "header: invalid JSON at character 23 (expected a string in quotes)"),
