@@ -528,10 +528,13 @@ def memory(
     >>> fit.verdict, fit.free_bytes, fit.longest_context
     ('fits', 5865735680, 34633)
     """
+    given = dict(locals())
     from paramcount.costs.devices import make_device
     from paramcount.costs.fit import make_parallelism
     from paramcount.costs.memory import measure_memory
 
+    for name in ("model", "component_dtypes", "gpu", "memory", "overhead", "utilization", "ram", "tp", "pp", "ep"):
+        del given[name]
     device = parallel = None
     if gpu is not None or memory is not None:
         number, device = make_device(gpu, memory, overhead, utilization, ram)
@@ -539,23 +542,9 @@ def memory(
     elif available_kv is not None:
         parallel = make_parallelism(tp or 1, tp, pp, ep, engine)
 
-    return measure_memory(
-        load(model, **options),
-        dtype=dtype,
-        overrides=component_dtypes,
-        context=context,
-        batch=batch,
-        kv_dtype=kv_dtype,
-        state_dtype=state_dtype,
-        engine=engine,
-        engine_options=engine_options,
-        source=source,
-        device=device,
-        parallel=parallel,
-        available_kv=available_kv,
-        draft=load_draft(draft, options),
-        draft_dtype=draft_dtype,
-    )
+    given |= {"overrides": component_dtypes, "device": device, "parallel": parallel}
+    given["draft"] = load_draft(draft, given.pop("options"))
+    return measure_memory(load(model, **options), **given)
 
 
 def plan(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from paramcount.costs.caches import count_growth, count_states, list_cache_groups
 from paramcount.costs.dtypes import find_weight_format, parse_kv_dtype
 from paramcount.costs.flops import measure_flops
@@ -17,19 +19,9 @@ from paramcount.zoo.columns import TableField, format_bytes_or_dash
 BF16 = parse_kv_dtype("bf16")
 
 
-def count_kv_per_token(model: Model, count: Count | None) -> int | None:
-    """Bytes that a further token adds to the KV cache; None for a third-party estimate."""
-    return None if count is None else count_growth(list_cache_groups(model), BF16)
-
-
-def count_state(model: Model, count: Count | None) -> int | None:
-    """Bytes of the recurrent states of one sequence; None for a third-party estimate."""
-    return None if count is None else count_states(list_cache_groups(model), BF16)
-
-
-def count_flops(model: Model, count: Count | None) -> int | None:
-    """FLOPs of one decoded token at the default context; None for a third-party estimate or if nothing is decoded."""
-    return None if count is None else measure_flops(model).flops_per_token
+def unless_estimate(compute: Callable[[Model], int | None]) -> Callable[[Model, Count | None], int | None]:
+    """A value of a model; None for a third-party estimate."""
+    return lambda model, count: None if count is None else compute(model)
 
 
 def count_weight_bytes(count: Count, format: WeightDtype) -> int:
@@ -40,17 +32,19 @@ def count_weight_bytes(count: Count, format: WeightDtype) -> int:
 RESOURCES = (
     TableField(
         "kv_per_token", "integer", "bytes", "KV cache that each further token adds, in BF16.",
-        count_kv_per_token, "KV cache/token", format_bytes_or_dash,
+        unless_estimate(lambda model: count_growth(list_cache_groups(model), BF16)),
+        "KV cache/token", format_bytes_or_dash,
     ),
     TableField(
         "state", "integer", "bytes", "Recurrent state of one sequence, in BF16.",
-        count_state, "state", format_bytes_or_dash,
+        unless_estimate(lambda model: count_states(list_cache_groups(model), BF16)), "state", format_bytes_or_dash,
     ),
     TableField(
         "flops_per_token", "integer", "FLOPs",
         f"Matmuls of one decoded token at a context of {DEFAULT_CONTEXT:,} or the model's longest; none if the "
         "model decodes no tokens.",
-        count_flops, f"FLOPs/token at {DEFAULT_CONTEXT:,}", lambda value: "–" if value is None else format_flops(value),
+        unless_estimate(lambda model: measure_flops(model).flops_per_token),
+        f"FLOPs/token at {DEFAULT_CONTEXT:,}", lambda value: "–" if value is None else format_flops(value),
     ),
 )  # fmt: skip
 

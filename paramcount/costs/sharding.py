@@ -12,6 +12,7 @@ and config/model.py, get_num_kv_heads.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -228,3 +229,14 @@ def select_layers(caches: Iterable[LayerCaches], layers: range) -> Iterator[Cach
             found.append((first, n, groups))
     for _, n, groups in sorted(found, key=itemgetter(0)):
         yield from (group._replace(layers=n * group.layers) for group in groups)
+
+
+def find_runs(layers: Sequence[int]) -> Iterator[range]:
+    """The ranges of consecutive layers.
+
+    >>> list(find_runs((0, 1, 4)))
+    [range(0, 2), range(4, 5)]
+    """
+    for _, run in groupby(enumerate(layers), lambda pair: pair[1] - pair[0]):
+        indices = [i for _, i in run]
+        yield range(indices[0], indices[-1] + 1)

@@ -177,7 +177,11 @@ class Engine:
         return list_uneven(shape, parallel)
 
     def list_parallelisms(self) -> Iterator[Parallelism]:
-        """How the engine divides a model, on the fewest devices first: beyond a node, in pipeline stages."""
+        """How the engine divides a model, on the fewest devices first: beyond a node, in pipeline stages. Layers alone
+        are divided if it splits them."""
+        if self.splits_layers:
+            yield from (Parallelism(pp=n) for n in range(1, self.most_devices + 1))
+            return
         yield from (Parallelism(tp=tp) for tp in range(1, WITHIN_NODE + 1))
         yield from (Parallelism(tp=WITHIN_NODE, pp=pp) for pp in range(2, MOST_DEVICES // WITHIN_NODE + 1))
 

@@ -31,7 +31,6 @@ from paramcount.costs.engines.llama_cpp.overhead import LayerCache, estimate_ove
 from paramcount.costs.engines.llama_cpp.placement import (
     Place,
     Placement,
-    find_runs,
     join_latent,
     list_extras,
     parse_split,
@@ -40,7 +39,7 @@ from paramcount.costs.engines.llama_cpp.placement import (
 )
 from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
 from paramcount.costs.gguf_mixes import MOST_LAYERS
-from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, select_layers
+from paramcount.costs.sharding import Parallelism, ShardShape, compute_once, find_runs, select_layers
 from paramcount.errors import ParamcountError, count_noun, describe_value
 from paramcount.zoo import count_model
 
@@ -139,9 +138,6 @@ class LlamaCpp(Engine):
     def list_uneven(self, shape: ShardShape, parallel: Parallelism) -> list[str]:
         return []  # each device has a line of its own
 
-    def list_parallelisms(self) -> Iterator[Parallelism]:
-        yield from (Parallelism(pp=n) for n in range(1, MOST_GPUS + 1))
-
     def place(self, deployment: Deployment) -> Placement:
         """Where each layer lies."""
         options, gpus = self.read_options(deployment.request), deployment.parallel.pp
@@ -234,8 +230,8 @@ class LlamaCpp(Engine):
         else:
             layers = placement.list_layers(place)
         found = [group for repeat, groups in deployment.caches for group in groups if repeat is None and place is None]
-        for start, stop in find_runs(layers):
-            found += select_layers(deployment.caches, range(start, stop))
+        for run in find_runs(layers):
+            found += select_layers(deployment.caches, run)
         return merge_groups(found)
 
     def list_offloads(self, deployment: Deployment) -> Iterator[dict[str, object]]:

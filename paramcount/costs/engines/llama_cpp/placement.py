@@ -160,21 +160,6 @@ def parse_split(value: object) -> tuple[float, ...]:
     return tuple(map(float, words))
 
 
-def find_runs(layers: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, one past the last) of each run of layers.
-
-    >>> find_runs((0, 1, 2, 5))
-    [(0, 3), (5, 6)]
-    """
-    runs: list[tuple[int, int]] = []
-    for layer in layers:
-        if runs and runs[-1][1] == layer:
-            runs[-1] = (runs[-1][0], layer + 1)
-        else:
-            runs.append((layer, layer + 1))
-    return runs
-
-
 def list_extras(deployment: Deployment, placement: Placement, place: Place) -> Iterator[str]:
     """What lies on a device besides whole layers."""
     components = {row.tensor.component.partition(".")[0] for row in deployment.rows}

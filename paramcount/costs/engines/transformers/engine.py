@@ -8,7 +8,7 @@ Source: transformers 5.24, cache_utils.py (DynamicCache); Accelerate 1.15, big_m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -27,25 +27,21 @@ from paramcount.costs.engines.transformers.activations import (
 from paramcount.costs.engines.transformers.placement import (
     Map,
     Place,
-    find_runs,
     limit_gpus,
     list_modules,
     parse_max_memory,
     place_modules,
 )
-from paramcount.costs.sharding import Parallelism, select_layers
+from paramcount.costs.sharding import find_runs, select_layers
 
 if TYPE_CHECKING:
     from paramcount.costs.deployment import Deployment
 
 
-MOST_GPUS = 16  # over which layers are divided
-
-
 class Transformers(Engine):
     name = "transformers"
     options = MappingProxyType(TransformersOptions()._asdict())
-    most_devices = MOST_GPUS
+    most_devices = 16  # over which layers are divided
     choices = MappingProxyType(
         {
             "attn_implementation": ("sdpa", "eager", "flash_attention_2", "flash_attention_3"),
@@ -55,9 +51,6 @@ class Transformers(Engine):
     least = MappingProxyType({"logits_to_keep": 0})
     splits_layers = True
     quantises_cache = False  # the cache has the dtype of the activations
-
-    def list_parallelisms(self) -> Iterator[Parallelism]:
-        yield from (Parallelism(pp=n) for n in range(1, MOST_GPUS + 1))
 
     def check_options(self, given: Mapping[str, object]) -> None:
         super().check_options(given)

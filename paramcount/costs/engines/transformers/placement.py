@@ -7,8 +7,7 @@ Source: transformers 5.24, integrations/accelerate.py (get_balanced_memory); Acc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from paramcount.costs.sharding import ShardShape
@@ -146,14 +145,3 @@ def parse_max_memory(text: str) -> tuple[int, ...]:
         decimals = match[2] or ""
         sizes.append(int(match[1] + decimals) * UNITS[match[3].upper()] // 10 ** len(decimals))
     return tuple(sizes)
-
-
-def find_runs(layers: Sequence[int]) -> Iterator[range]:
-    """The ranges of consecutive layers.
-
-    >>> list(find_runs((0, 1, 4)))
-    [range(0, 2), range(4, 5)]
-    """
-    for _, run in groupby(enumerate(layers), lambda pair: pair[1] - pair[0]):
-        indices = [i for _, i in run]
-        yield range(indices[0], indices[-1] + 1)
