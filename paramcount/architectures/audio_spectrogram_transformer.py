@@ -24,7 +24,10 @@ def count_patches(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:
 class SpectrogramEncoder(parts.DeiT):
     model_types = ()  # type: ignore[assignment]  # that of the class around it
     config_class = "ASTConfig"
-    modules = {}
+    modules = {
+        stored.removeprefix("encoder."): (names[0].removeprefix("encoder."),)
+        for stored, names in parts.vit.MODULES.items()
+    }
 
     n_channels = sizes.constant(1)
     d_pooled = sizes.constant(0)
