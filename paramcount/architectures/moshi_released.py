@@ -64,8 +64,9 @@ class MoshiReleased(parts.Decoder):
     tie_word_embeddings = sizes.constant(False)
     unused_keys = ("depformer_context", "depformer_layer_scale", "depformer_max_period", "tts_config", "stt_config")
     conditions = (
-        delays_fit, has_own_matrices, parts.only("layer_scale", None), parts.only("kv_repeat", 1), parts.only("conditioners", None),
-        parts.only("cross_attention", False), parts.only("demux_second_stream", False),
+        delays_fit, has_own_matrices, parts.only("layer_scale", None), parts.only("kv_repeat", 1),
+        parts.only("conditioners", None), parts.only("cross_attention", False),
+        parts.only("demux_second_stream", False),
         parts.only("demux_second_text_stream", False), parts.only("norm_emb", False), parts.only("bias_proj", False),
         parts.only("depformer_low_rank_embeddings", None), parts.only("depformer_norm", None),
         parts.only("depformer_weights_per_step_schedule", None), parts.only("lora", False),
