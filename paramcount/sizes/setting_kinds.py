@@ -152,6 +152,7 @@ KEYS_BY_KIND: tuple[tuple[Kind, str], ...] = (
     (list_of(WORD, "strings"), "layer_types"),
     (ACTIVATION, "hidden_act"),
     (choice("relu", "silu", "gelu", "swish"), "afn"),
+    (choice("rms_norm", "rms_norm_f32"), "norm"),
     (choice("softmax", "sigmoid"), "scoring_func"),  # of remote code: the reference takes any activation
     (choice("default", "full"), "vision_feature_select_strategy"),
     (choice("patch", "cls_patch"), "mm_vision_select_feature"),
