@@ -74,7 +74,10 @@ def estimate_overhead(setup: Setup, share: TrainingShare, device: Device) -> Ove
     norms in FP32 and copies for dropout; some compute the loss in chunks, so that there are no logits of all tokens."""
     assumed = device.assume_overhead()
     least = assumed.least - share.activations_bytes + share.saved_bytes + share.recomputed_bytes
-    kept = share.activations_bytes * find_kept_percent(setup) // 100
+    kept = share.activations_bytes
+    if setup.checkpointing == "full" and setup.weights in PLAIN_WEIGHTS:
+        kept -= share.saved_bytes  # the input of each layer; PEFT keeps that of quantised weights in FP32
+    kept = kept * find_kept_percent(setup) // 100
     return assumed._replace(least=least, most=assumed.most + kept + count_gathered(setup, share))
 
 

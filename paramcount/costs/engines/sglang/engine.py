@@ -20,7 +20,7 @@ from paramcount.costs.dtypes import KVDtype
 from paramcount.costs.engines.command_line import join_command
 from paramcount.costs.engines.engine import BF16, F32, Engine, is_latent
 from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Support
-from paramcount.costs.engines.sglang.pools import BACKENDS, Pools, SglangOptions, count_slots, make_pools
+from paramcount.costs.engines.sglang.pools import BACKENDS, VERSIONS, Pools, SglangOptions, count_slots, make_pools
 from paramcount.costs.engines.sglang.reserve import estimate_reserve
 from paramcount.costs.engines.sglang.weights import load_rows, share_rows, store_draft
 from paramcount.costs.engines.support import find_sglang_support
@@ -42,6 +42,7 @@ class Sglang(Engine):
     options = MappingProxyType(SglangOptions()._asdict())
     choices = MappingProxyType(
         {
+            "version": VERSIONS,
             "attention_backend": BACKENDS,
             "quantization": ("auto", "awq", "awq_marlin"),
             "moe_a2a_backend": ("none", "deepep", "mooncake", "ascend_fuseep", "flashinfer"),
@@ -73,7 +74,7 @@ class Sglang(Engine):
         """The log's max_total_num_tokens: those of one data-parallel rank of attention."""
         options = SglangOptions(**request.options)
         request = divide_requests(request, options)
-        pools = make_pools(groups, request, options)
+        pools = make_pools(groups, request, options, is_budget=True)
         rest = available_bytes - self.count_states(groups, request, available_bytes)
         tokens = pools.count_tokens(rest)
         return min(tokens, options.max_total_tokens // pools.page * pools.page) if options.max_total_tokens else tokens
@@ -124,7 +125,7 @@ class Sglang(Engine):
         return compute_once(
             deployment.rows,
             key,
-            lambda: share_rows(load_rows(rows, options), deployment.shape, parallel, options),
+            lambda: share_rows(load_rows(rows, options, parallel), deployment.shape, parallel, options),
         )
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
@@ -137,7 +138,7 @@ class Sglang(Engine):
             moved = min(options.cpu_offload_gb * 2**30, share.weights_bytes)
             offloaded += moved * share.devices
             share = share._replace(weights_bytes=share.weights_bytes - moved)
-            shares.append(share._replace(overhead=estimate_reserve(deployment, options, share.total_bytes)))
+            shares.append(share._replace(overhead=estimate_reserve(deployment, options, share)))
         if offloaded:
             shares.append(
                 Share(len(shares), 0, offloaded, 0, 0, Overhead(0, 0, 0), None, extras=("offloaded weights",))
@@ -188,7 +189,7 @@ class Sglang(Engine):
             "--max-running-requests": request.batch,
             "--kv-cache-dtype": {"fp8": "fp8_e4m3", "fp4": "fp4_e2m1", "mxfp8": "mxfp8"}.get(dtype),
         }
-        flags |= {"--" + name.replace("_", "-"): value for name, value in request.options.items()}
+        flags |= {"--" + name.replace("_", "-"): value for name, value in request.options.items() if name != "version"}
         if deployment.draft:
             flags.setdefault("--speculative-algorithm", "STANDALONE")  # of a whole model
             flags["--speculative-draft-model-path"] = deployment.draft.place

@@ -22,9 +22,15 @@ SLOTS_PER_REQUEST = 3  # recurrent states per running request with a radix cache
 EVICTION_INTERVAL = 128  # tokens after which a window drops what it no longer needs
 
 
+VERSIONS = (*(f"v0.5.{n}" for n in range(23, -1, -1)), *(f"v0.4.{n}" for n in range(10, -1, -1)))
+FIRST_COUNTING_SCALES = (5, 17)  # of latents in FP8, in the bytes by which the pool is sized
+FIRST_COUNTING_NPU = (5, 20)  # that an NPU keeps the indexer's keys in BF16
+
+
 class SglangOptions(NamedTuple):
     """Flags of the server; 0 for what it computes from the GPU."""
 
+    version: str = VERSIONS[0]  # the last of its post releases
     quantization: str = "auto"  # the kernels: awq has none for experts, which it keeps in BF16 (awq/awq.py)
     mem_fraction_static: float = 0.0  # of the memory that is free before loading: weights and pools
     max_total_tokens: int = 0
@@ -50,6 +56,11 @@ class SglangOptions(NamedTuple):
     cpu_offload_gb: int = 0  # GiB of each GPU's weights that lie on the CPU
     speculative_algorithm: str = "none"
     speculative_num_draft_tokens: int = 0
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """(5, 23) for v0.5.23."""
+        return tuple(int(n) for n in self.version.removeprefix("v0.").split("."))
 
     @property
     def attention_replicas(self) -> int:
@@ -117,15 +128,18 @@ class Pools(NamedTuple):
         return align_down(max(0, int(rest // self.token_bytes)), self.page) if self.token_bytes else 0
 
 
-def make_pools(groups: Sequence[CacheGroup], request: CacheRequest, options: SglangOptions) -> Pools:
-    """The pools of the attention layers."""
+def make_pools(
+    groups: Sequence[CacheGroup], request: CacheRequest, options: SglangOptions, *, is_budget: bool = False
+) -> Pools:
+    """The pools of the attention layers. `is_budget`: with the bytes of a token by which the version sizes them."""
     attention = [group for group in groups if group.stream == "tokens"]
     has_window_pool = request.reference in read_classes("sglang_windows") and not options.disable_hybrid_swa_memory
     windows = [group for group in attention if group.longest is not None and has_window_pool]
     full = [group for group in attention if group not in windows]
     if not full:
         full, windows = windows, []
-    sizes = [group.layers * count_token_bytes(group, request, options) for group in full]
+    count = count_budget_bytes if is_budget else count_token_bytes
+    sizes = [group.layers * count(group, request, options) for group in full]
     n_layers = sum(group.layers for group in attention)
     full_bytes = sum(sizes)
     if options.drafts_with_layer and full and not request.has_draft:
@@ -133,7 +147,7 @@ def make_pools(groups: Sequence[CacheGroup], request: CacheRequest, options: Sgl
     window = max((group.longest + 1 for group in windows if group.longest is not None), default=0)
     return Pools(
         full_bytes=full_bytes,
-        window_bytes=sum(group.layers * count_token_bytes(group, request, options) for group in windows),
+        window_bytes=sum(group.layers * count(group, request, options) for group in windows),
         window=window,
         page=options.page,
         ratio=Fraction(str(options.swa_full_tokens_ratio)),
@@ -151,7 +165,24 @@ def count_token_bytes(group: CacheGroup, request: CacheRequest, options: SglangO
     if options.attention_backend == "ascend":
         return size + request.kv_dtype.keys.count_bytes(index)
     is_packed = request.kv_dtype.keys.name == "fp8" and not options.attention_backend.startswith("trtllm")
-    return (PACKED_LATENT if is_packed else size) + index + INDEX_SCALE * -(-index // 128)
+    return (PACKED_LATENT if is_packed else size) + count_index_bytes(index)
+
+
+def count_index_bytes(index: int) -> int:
+    """Bytes of an indexer's keys in FP8, with their scales."""
+    return index + INDEX_SCALE * -(-index // 128)
+
+
+def count_budget_bytes(group: CacheGroup, request: CacheRequest, options: SglangOptions) -> int:
+    """Bytes of one token in one layer by which the pool is sized: those that it takes, except in earlier versions.
+
+    Source: model_runner_kv_cache_mixin.py of 0.5.9 (get_cell_size_per_token), pool_configurator.py of 0.5.16 to 0.5.20.
+    """
+    first = FIRST_COUNTING_NPU if options.attention_backend == "ascend" else FIRST_COUNTING_SCALES
+    if len(group.shapes) < 3 or not group.expanded or options.release >= first:
+        return count_token_bytes(group, request, options)
+    latent = group._replace(shapes=group.shapes[:2])
+    return latent.count_bytes(request.kv_dtype, request.tp) + count_index_bytes(prod(group.shapes[2]))
 
 
 def count_request_windows(window: int, options: SglangOptions) -> int:

@@ -16,6 +16,7 @@ from paramcount.formats.weights import list_padded_labels
 
 if TYPE_CHECKING:
     from paramcount.costs.deployment import Deployment
+    from paramcount.costs.engines.records import Share
 
 MIB, GIB = 2**20, 2**30
 
@@ -35,6 +36,11 @@ TIERS = (
     Tier(60 * 1024, 4096, 32, 160),
     Tier(160 * 1024, 8192, 256, 512),
 )
+# Up to version 0.4.7: the share by the number of GPUs, chunks of 2,048 or 8,192 tokens, graphs of 8, 80 or 160
+# sequences.
+LAST_BY_GPUS = (4, 7)
+EARLY_FRACTIONS = {16: 0.79, 8: 0.81, 4: 0.85, 2: 0.87, 1: 0.88}
+EARLY_TIERS = (Tier(25_000, 2048, 8, 80), Tier(2**31, 8192, 160, 160))
 LARGEST = Tier(2**31, 16384, 512, 512)
 
 
@@ -54,32 +60,41 @@ RUNTIME_OF_SEVERAL = Range(9 * GIB // 4, 3 * GIB // 4, 7 * GIB // 2)
 LARGE = 60 * GIB
 # Graphs and workspaces of attention: 0.1 to 1.6 GiB on CUDA by the same logs.
 GRAPHS = Range(3 * GIB // 2, GIB // 4, 5 * GIB // 2)
+# AITER's attention, the default on AMD GPUs: a workspace in FP32 for each running request, head and 256 tokens of the
+# context, allocated after the pools; beyond 8,192 tokens the share of the memory is smaller. Source:
+# layers/attention/aiter_backend.py, arg_groups/attention_hook.py, kv_cache_configurator.py (resolve_max_num_reqs).
+AITER, AITER_SHARE, AITER_LONG, AITER_TOKENS = "aiter", 0.85, 8192, 256
+FEWEST_REQUESTS, MOST_REQUESTS, REQUESTS_PER_CONTEXT = 2048, 4096, 512
 ALL_TO_ALL = Range(4 * GIB, 0, 8 * GIB)  # buffers of DeepEP, captured with the graphs
-VALUE = 2  # bytes
+VALUE, F32 = 2, 4  # bytes
 PADDED_DIVISOR = 4
 INNER = ("mlp.up", "mlp.gate", "shared_experts.up")
 
 
-def estimate_reserve(deployment: Deployment, options: SglangOptions, size: int) -> Overhead:
-    """What is not for weights and pools on a device, of which `size` bytes of weights and pools are needed.
+def estimate_reserve(deployment: Deployment, options: SglangOptions, share: Share) -> Overhead:
+    """What is not for weights and pools on a device, of which those of the share are needed.
 
     The pools fill the whole share of the memory, however little is needed. If activations and graphs then take more
     than the rest, the server ends out of memory.
     """
-    device, parallel = deployment.device, deployment.parallel
+    device, parallel, size = deployment.device, deployment.parallel, share.total_bytes
     if device.overhead_bytes is not None:
         return Overhead(device.overhead_bytes, device.overhead_bytes, device.overhead_bytes)
     has_links = parallel.devices > 1 and device.memory_bytes > LARGE
     runtime = RUNTIME_OF_SEVERAL if has_links else RUNTIME
     options = resolve_options(options, device.memory_bytes // MIB, parallel.tp)
-    needs = estimate_needs(deployment, options)
     fraction = options.mem_fraction_static or compute_fraction(deployment, options)
-    outside, full = [], []  # with pools as large as is needed; with pools that fill the share
-    for own, need in zip(runtime, needs):
-        free = device.budget_bytes - own
-        static = int(fraction * free)
-        outside.append(free - static)
-        full.append(own + need + (0 if options.max_total_tokens else max(0, static - size)))
+    if uses_aiter(deployment, options) and deployment.request.context > AITER_LONG:
+        fraction *= AITER_SHARE
+    free = [device.budget_bytes - own for own in runtime]
+    static = [int(fraction * n) for n in free]
+    workspaces = [count_workspace(deployment, options, share, n) for n in static]
+    needs = [need + n for need, n in zip(estimate_needs(deployment, options), workspaces)]
+    outside = [n - pools for n, pools in zip(free, static)]  # with pools as large as is needed
+    full = [  # with pools that fill the share
+        own + need + (0 if options.max_total_tokens else max(0, pools - size))
+        for own, need, pools in zip(runtime, needs, static)
+    ]
     is_short = [need > rest for need, rest in zip(needs, outside)]
     usual, least, most = (
         total if short else own + max(need, rest)
@@ -88,8 +103,31 @@ def estimate_reserve(deployment: Deployment, options: SglangOptions, size: int) 
     most += share_padding(deployment)
     if not options.mem_fraction_static:
         least = min(least, runtime.least + outside[1] // 2)  # other versions leave half as much
-    items = (("CUDA context and NCCL", runtime.usual), ("activations and CUDA graphs", usual - runtime.usual))
-    return Overhead(usual, min(usual, least), max(usual, most), items)
+    rest = usual - runtime.usual - workspaces[0]
+    items = [("CUDA context and NCCL", runtime.usual), ("activations and CUDA graphs", rest)]
+    if workspaces[0]:
+        items.append(("attention workspace", workspaces[0]))
+    return Overhead(usual, min(usual, least), max(usual, most), tuple(items))
+
+
+def uses_aiter(deployment: Deployment, options: SglangOptions) -> bool:
+    """Whether attention runs with AMD's kernels."""
+    is_default = options.attention_backend == "auto" and deployment.device.name.startswith("Instinct")
+    return options.attention_backend == AITER or is_default
+
+
+def count_workspace(deployment: Deployment, options: SglangOptions, share: Share, static: int) -> int:
+    """Bytes of AITER's workspace if weights and pools take `static` bytes; latents (MLA) need none."""
+    if not uses_aiter(deployment, options) or is_latent(deployment):
+        return 0
+    request, width = deployment.request, max(1, deployment.parallel.tp // options.attention_replicas)
+    requests = options.max_running_requests // options.attention_replicas
+    if not requests:
+        pooled = request.batch * max(0, static - share.fixed_bytes) / max(1, share.kv_cache_bytes)
+        requests = int(max(FEWEST_REQUESTS, min(pooled * REQUESTS_PER_CONTEXT, MOST_REQUESTS)))
+    heads, language = deployment.shape.n_heads, find_decoder(deployment.model.sizes)[1]
+    d_head = getattr(language, "d_head", 0) or getattr(language, "d_model", 0) // max(1, heads)
+    return F32 * requests * -(-heads // width) * -(-request.context // AITER_TOKENS) * (d_head + 2)
 
 
 def share_padding(deployment: Deployment) -> int:
@@ -129,7 +167,8 @@ def count_activations(deployment: Deployment) -> int:
 
 def resolve_options(options: SglangOptions, memory_mib: int, tp: int) -> SglangOptions:
     """The options with the defaults that follow from the GPU."""
-    tier = next((tier for tier in TIERS if memory_mib < tier.below), LARGEST)
+    tiers = EARLY_TIERS if options.release <= LAST_BY_GPUS else TIERS
+    tier = next((tier for tier in tiers if memory_mib < tier.below), LARGEST)
     graphs = options.cuda_graph_max_bs or (tier.graphs if tp < 4 else tier.graphs_of_4)
     if not options.cuda_graph_max_bs and options.max_running_requests:
         graphs = min(graphs, options.max_running_requests)
@@ -155,13 +194,25 @@ def count_reserve(deployment: Deployment, options: SglangOptions) -> int:
 
 def compute_fraction(deployment: Deployment, options: SglangOptions) -> float:
     """The default of mem_fraction_static."""
-    memory = deployment.device.memory_bytes // MIB
+    memory, parallel = deployment.device.memory_bytes // MIB, deployment.parallel
+    if options.release <= LAST_BY_GPUS:
+        return compute_early_fraction(memory, parallel.tp * parallel.pp)
     reserve = float(count_reserve(deployment, options))
     if memory > 60 * 1024:
         reserve = max(reserve, 10 * 1024)
     if options.moe_a2a_backend == "deepep" and not options.disable_cuda_graph:
         reserve += 2 * 1024
     return max(0.0, round((memory - reserve) / memory, 3)) * find_vision_factor(deployment)
+
+
+def compute_early_fraction(memory_mib: int, devices: int) -> float:
+    """The default of versions up to 0.4.7, from the number of GPUs and their memory. Source: srt/server_args.py."""
+    chosen = next(fraction for n, fraction in EARLY_FRACTIONS.items() if devices >= n)
+    if memory_mib > 80 * 1024:
+        chosen = EARLY_FRACTIONS[1]
+    if memory_mib > 96 * 1024:
+        chosen = min(chosen + 48 * 1024 * (1 - chosen) / memory_mib, (memory_mib - 18 * 1024) / memory_mib)
+    return chosen
 
 
 def count_prefill_graphs(largest: int) -> int:

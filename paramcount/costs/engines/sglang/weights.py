@@ -19,17 +19,23 @@ PADDING = 64  # rows of the vocabulary
 ATTENTION = ("embedding", "qkv", "output_projection", "mixer")
 ENCODERS = ("vision", "audio")
 VALUE = 2  # bytes of a value in BF16
+# Versions that keep experts in FP8 twice on AMD GPUs if they are divided by expert (--enable-ep-moe): EPMoE refers to
+# the matrices as loaded (w13_weight_fp8), AITER's kernels take shuffled copies (ep_moe/layer.py of 0.4.8.post1, 0.4.9).
+KEEPING_EXPERTS_TWICE = ((4, 8), (4, 9))
 LATENT = "qkv.kv_up"  # of MLA: kept as it is for prompts, and as two matrices for decoding
 
 
-def load_rows(rows: Iterable[StoredTensor], options: SglangOptions) -> list[StoredTensor]:
+def load_rows(rows: Iterable[StoredTensor], options: SglangOptions, parallel: Parallelism) -> list[StoredTensor]:
     """The tensors with a padded vocabulary and, for MLA, the second form of the up-projection; with the kernels of AWQ,
     which have none for experts, these in BF16."""
     loaded = []
+    keeps_twice = parallel.ep > 1 and options.attention_backend == "aiter" and options.release in KEEPING_EXPERTS_TWICE
     for row in rows:
         component, shape = row.tensor.main_component, row.tensor.shape
         if component == "experts" and options.quantization == "awq":
             row = row._replace(bytes=VALUE * row.values)
+        if component == "experts" and keeps_twice and row.packing.layout.startswith("fp8"):
+            row = row._replace(bytes=2 * row.bytes)
         if component in VOCABULARY and len(shape) == 2 and shape[0] % PADDING:
             row = row._replace(bytes=row.bytes * (-(-shape[0] // PADDING) * PADDING) // shape[0])
         loaded.append(row)

@@ -16,7 +16,7 @@ from paramcount.costs.engines.records import Allocation, CacheRequest, Share, Su
 from paramcount.costs.engines.support import find_vllm_support
 from paramcount.costs.engines.vllm.loading import share_loaded
 from paramcount.costs.engines.vllm.options import CHOICES, VllmOptions, complete_options
-from paramcount.costs.engines.vllm.overhead import estimate_overhead
+from paramcount.costs.engines.vllm.overhead import add_graphs_beside, estimate_overhead, warn_of_graphs
 from paramcount.costs.engines.vllm.pool import (
     LAST_POOL_TOKENS,
     CachePool,
@@ -131,7 +131,8 @@ class Vllm(Engine):
         check_context_parallelism(options, deployment.parallel.tp)
         if (replicas := self.count_replicas(deployment.request, deployment.parallel)) > 1:
             deployment = deployment.change(batch=-(-deployment.request.batch // replicas))
-        shares, size = super().measure(deployment), self.find_cache_limit(deployment.request)
+        shares = tuple(add_graphs_beside(share, deployment, options) for share in super().measure(deployment))
+        size = self.find_cache_limit(deployment.request)
         if size is None:
             return shares
         return tuple(
@@ -162,7 +163,7 @@ class Vllm(Engine):
             room = measured.find_room(share)
             if pool is not None and (found := describe_refusal(pool, max(0, room) // pool.block_bytes, options)):
                 return tuple(found)
-        return ()
+        return tuple(warn_of_graphs(deployment, options))
 
     def choose_utilization(self, options: Mapping[str, Any]) -> float:
         chosen = VllmOptions(**options)
