@@ -50,6 +50,12 @@ def test_vllm_serve_has_the_flags_of_a_deployment(engine: str, arguments: dict[s
     assert write_command(engine, **arguments) == f"vllm serve 'the model' {expected}"
 
 
+def test_a_version_is_no_flag_of_a_server() -> None:
+    command = write_command("sglang", version="v0.5.9", page_size=64)
+    assert command.endswith("--context-length 32768 --max-running-requests 16 --page-size 64")
+    assert write_command("vllm", version="v0.14", block_size=32).endswith("--max-num-seqs 16 --block-size 32")
+
+
 def test_llama_server_takes_the_context_of_all_sequences_together() -> None:
     command = write_command("llama.cpp", kv_dtype="q8_0,f16", ubatch_size=256, parallel=Parallelism(pp=2))
     assert shlex.split(command) == [

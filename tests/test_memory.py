@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import paramcount as pc
 from paramcount.costs.columns import find_resource
+from paramcount.costs.devices import FITS, TOO_CLOSE
 from tests.running import Runner
 
 
@@ -287,6 +289,24 @@ def test_without_eager_mode_vllm_captures_graphs() -> None:
 
     assert set(measure()) == {"peak activation", "non-torch memory", "CUDA graphs"}
     assert set(measure(enforce_eager=True)) == {"peak activation", "non-torch memory"}
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        ({"version": "v0.14"}, TOO_CLOSE),  # "OOM even with very little max_model_len", vllm-project/vllm/issues/33155
+        ({"version": "v0.21"}, FITS),  # graphs are counted in the share
+        ({"version": "v0.14", "enforce_eager": True}, FITS),
+        ({"version": "v0.14", "max_cudagraph_capture_size": 8}, FITS),
+        ({"version": "v0.14", "gpu_memory_utilization": 0.9}, FITS),
+    ],
+)
+def test_early_versions_of_vllm_capture_graphs_beside_their_share(options: dict[str, Any], verdict: str) -> None:
+    given = {"gpu_memory_utilization": 0.97, "max_num_seqs": 1} | options
+    result = pc.memory("gpt-oss-120b", engine="vllm", gpu="h100", context=5120, engine_options=given)
+    assert result.fit is not None
+    assert result.fit.verdict == verdict
+    assert ("captures CUDA graphs beside" in " ".join(result.warnings)) == (verdict == TOO_CLOSE)
 
 
 @pytest.mark.parametrize(

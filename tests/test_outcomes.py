@@ -39,6 +39,8 @@ def test_the_guide_has_the_answers_for_all_runs() -> None:
     assert found[True, DOES_NOT_FIT] == 0
     assert found[True, FITS] >= 0.8 * worked
     assert found[False, DOES_NOT_FIT] >= 0.6 * failed
+    assert found[False, FITS] == 0
+    assert found[True, TOO_CLOSE] + found[False, TOO_CLOSE] <= 0.15 * (worked + failed)
     text = " ".join(GUIDE.read_text(encoding="utf-8").split())
     assert (
         f'Of {worked} runs that worked {found[True, FITS]} are called "fits" and {found[True, TOO_CLOSE]} '

@@ -136,3 +136,50 @@ def test_layers_on_the_cpu_have_their_cache_on_the_first_gpu() -> None:
     assert (gpu.kv_cache_bytes, cpu.kv_cache_bytes) == (4096 * LLAMA_TOKEN, 0)
     assert gpu.weights_bytes + cpu.weights_bytes == 16_060_522_496
     assert gpu.layers + cpu.layers == 32
+
+
+# EPMoE of 0.4.8.post1 and 0.4.9: w13_weight_fp8 refers to what AITER's shuffle_weight then copies.
+@pytest.mark.parametrize(
+    ("version", "backend", "ep"), [("v0.4.10", "aiter", 8), ("v0.4.9", "fa3", 8), ("v0.4.9", "aiter", 1)]
+)
+def test_two_versions_keep_experts_in_fp8_twice_on_amd_gpus(version: str, backend: str, ep: int) -> None:
+    def count_weights(version: str, backend: str, ep: int) -> int:
+        options = {"version": version, "attention_backend": backend}
+        return fit("deepseek-r1", gpu="8xMI300X", tp=8, ep=ep, engine_options=options).shares[0].weights_bytes
+
+    values = 58 * 32 * 3 * 7168 * 2048  # 58 layers, 32 of 256 experts on a GPU, a byte each
+    scales = 58 * 32 * 3 * 56 * 16 * 4
+    assert count_weights("v0.4.9", "aiter", 8) - count_weights(version, backend, ep) == values + scales
+
+
+def test_attention_on_amd_gpus_has_a_workspace_beside_the_pools() -> None:
+    # sgl-project/sglang/pull/18263: 51.75 GiB for Qwen3-30B-A3B, 3,261 requests of 262,144 tokens (one GPU, 288 GiB)
+    options = {"attention_backend": "aiter", "max_running_requests": 3261}
+    given: dict[str, object] = {"memory": 288 * GIB, "context": 262_144, "engine_options": options}
+    workspace = dict(fit("qwen3-30b-a3b", **given).overhead_items)["attention workspace"]
+    assert f"{workspace / GIB:.2f}" == "51.75"
+    halved = dict(fit("qwen3-30b-a3b", **given, tp=2).overhead_items)["attention workspace"]
+    assert halved == workspace // 2
+    assert "attention workspace" not in dict(fit("deepseek-v2-lite", **given).overhead_items)  # MLA has none
+
+
+def test_beyond_8192_tokens_amd_gpus_have_a_smaller_share_for_weights_and_pools() -> None:
+    def count_reserve(context: int, backend: str, share: float) -> int:
+        options = {"attention_backend": backend, "mem_fraction_static": share, "max_running_requests": 1}
+        return fit("llama-3.1-8b", gpu="MI300X", context=context, engine_options=options).overhead_bytes
+
+    # mem_fraction_static times 0.85, in arg_groups/attention_hook.py
+    assert count_reserve(8193, "auto", 0.8) == count_reserve(8193, "fa3", 0.8 * 0.85)
+    assert count_reserve(8192, "auto", 0.8) == count_reserve(8192, "fa3", 0.8)
+
+
+# srt/server_args.py of 0.4.7; a GPU of more than 80 GB had the share of one
+@pytest.mark.parametrize(
+    ("gib", "n", "share"), [(80, 1, 0.88), (80, 2, 0.87), (80, 4, 0.85), (80, 8, 0.81), (94, 8, 0.88)]
+)
+def test_early_versions_choose_the_share_by_the_number_of_gpus(gib: int, n: int, share: float) -> None:
+    def count_reserve(**options: float | str) -> int:
+        return fit("llama-3.1-8b", memory=gib * GIB, tp=n, context=1024, engine_options=options).overhead_bytes
+
+    assert count_reserve(version="v0.4.7") == count_reserve(version="v0.4.7", mem_fraction_static=share)
+    assert count_reserve(version="v0.4.8") != count_reserve(version="v0.4.8", mem_fraction_static=share)

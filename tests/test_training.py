@@ -402,3 +402,17 @@ def test_a_chunked_loss_has_the_logits_of_one_chunk() -> None:
     assert chunked.share.logits_bytes == 4 * 2048 * 32_000
     assert chunked.share.saved_bytes == whole.share.saved_bytes
     assert pc.training("llama-2-7b", context=1, chunked_loss=True).share.logits_bytes == 4 * 32_000
+
+
+def test_the_inputs_of_recomputed_layers_have_no_margin() -> None:
+    def find_percent(**given: Any) -> int:
+        fit = pc.training("llama-3.1-8b", gpu="h100", context=4096, **given).fit
+        assert fit is not None
+        return fit.kept_percent
+
+    assert find_percent() == 60
+    share = pc.training("llama-3.1-8b", context=4096, checkpointing="full").share
+    inputs = (32 + 2) * 4096 * 4096 * 2  # bytes: layers, the last norm and the LM head, tokens, values in BF16
+    expected = 60 * (share.activations_bytes - inputs) / share.activations_bytes
+    assert find_percent(checkpointing="full") == int(expected)
+    assert find_percent(checkpointing="full", lora=True, weights="nf4-double") == 120  # in FP32 by PEFT

@@ -60,7 +60,7 @@ def fit_training(setup: Setup, device: Device, find_share: Callable[[Setup], Tra
         memory_bytes=device.memory_bytes,
         overhead_bytes=overhead.usual,
         margin_bytes=overhead.most - overhead.usual,
-        kept_percent=find_kept_percent(setup),
+        kept_percent=find_kept_percent(setup, share),
         gathered_bytes=count_gathered(setup, share),
         needed_bytes=share.total_bytes + overhead.usual,
         free_bytes=device.usable_bytes - share.total_bytes,
@@ -74,10 +74,7 @@ def estimate_overhead(setup: Setup, share: TrainingShare, device: Device) -> Ove
     norms in FP32 and copies for dropout; some compute the loss in chunks, so that there are no logits of all tokens."""
     assumed = device.assume_overhead()
     least = assumed.least - share.activations_bytes + share.saved_bytes + share.recomputed_bytes
-    kept = share.activations_bytes
-    if setup.checkpointing == "full" and setup.weights in PLAIN_WEIGHTS:
-        kept -= share.saved_bytes  # the input of each layer; PEFT keeps that of quantised weights in FP32
-    kept = kept * find_kept_percent(setup) // 100
+    kept = share.activations_bytes * find_kept_percent(setup, share) // 100
     return assumed._replace(least=least, most=assumed.most + kept + count_gathered(setup, share))
 
 
@@ -88,9 +85,16 @@ def count_gathered(setup: Setup, share: TrainingShare) -> int:
     return frozen * setup.dp if setup.zero == 3 and setup.dp > 1 and not setup.offload_params else 0
 
 
-def find_kept_percent(setup: Setup) -> int:
-    """What implementations may keep besides the activations, in percent of these."""
-    return KEPT_BESIDES if setup.weights in PLAIN_WEIGHTS else KEPT_BESIDES_PACKED
+def find_kept_percent(setup: Setup, share: TrainingShare) -> int:
+    """What implementations may keep besides the activations, in percent of these.
+
+    With checkpointing of whole layers nothing is kept beside their inputs, which PEFT has in FP32 if the weights are
+    quantised.
+    """
+    if setup.weights not in PLAIN_WEIGHTS:
+        return KEPT_BESIDES_PACKED
+    counted = share.activations_bytes - (share.saved_bytes if setup.checkpointing == "full" else 0)
+    return KEPT_BESIDES * counted // max(1, share.activations_bytes)
 
 
 def judge_training(setup: Setup, share: TrainingShare, device: Device) -> str:
