@@ -18,7 +18,7 @@ from paramcount.auditing.consistency import Doubt, find_doubts
 from paramcount.auditing.facts import list_truths
 from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.verdicts import Judgement, count_verdicts, explain_claim, find_worst, format_true, judge
-from paramcount.counting.results import SCHEMA_VERSION, describe_result, render_notebook
+from paramcount.counting.results import SCHEMA_VERSION, JsonResult, alias, describe_result
 from paramcount.errors import ParamcountError, find_nearest, join_words, make_printable
 from paramcount.formats.files import expand_home, read_text
 from paramcount.output.numbers import describe_verdict
@@ -62,10 +62,7 @@ class Cell:
         detail = details.get(self.verdict)
         return f"{describe_verdict(self.verdict)} ({detail})" if detail else describe_verdict(self.verdict)
 
-    @property
-    def said(self) -> str:
-        """Deprecated alias of `verdict_text`; removed in 0.3."""
-        return self.verdict_text
+    said = alias("verdict_text")
 
     @property
     def true_text(self) -> str:
@@ -96,19 +93,15 @@ class AuditRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit:
+class Audit(JsonResult):
     """The result of an audit."""
+
+    shown = ("ok", "summary")
+    html_table = "paramcount.auditing.render:build_text_table"
 
     rows: tuple[AuditRow, ...]
     left_out: tuple[str, ...]  # unrecognised columns
     skipped: tuple[str, ...]  # tables without claims, each with the reason
-
-    def __repr__(self) -> str:
-        return describe_result(self, "ok", "summary")
-
-    def _repr_html_(self) -> str:
-        """The table of `paramcount audit`, for notebooks."""
-        return render_notebook("paramcount.auditing.render:build_text_table", self)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:

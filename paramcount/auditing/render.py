@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from paramcount.auditing.audit import Audit, AuditRow, Cell
 from paramcount.auditing.consistency import Doubt
 from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts
-from paramcount.errors import join_words, make_printable
+from paramcount.errors import count_noun, join_words, make_printable
 from paramcount.output.numbers import describe_verdict
 from paramcount.output.tables import Column, Table
 
@@ -26,16 +26,12 @@ def summarize_audit(audit: Audit) -> list[str]:
     rows, cells = audit.summary["rows"], audit.summary["cells"]
     n_claims = sum(cells[verdict] for verdict in VERDICTS)
     lines = [
-        f"{format_number_of(sum(rows.values()), 'row')}: {format_verdicts(rows)}",
-        f"{format_number_of(n_claims, 'claim')}: {format_verdicts(cells)}",
+        f"{count_noun(sum(rows.values()), 'row')}: {format_verdicts(rows)}",
+        f"{count_noun(n_claims, 'claim')}: {format_verdicts(cells)}",
     ]
     if audit.left_out:
         lines.append(f"unrecognised columns: {', '.join(make_printable(text, 60) for text in audit.left_out)}")
     return [*lines, *audit.skipped]
-
-
-def format_number_of(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 def format_verdicts(counts: Mapping[str, int]) -> str:

@@ -137,8 +137,8 @@ def list_memory_records(model: Model, count: Count | None) -> Iterator[Record]:
 # ---- columns
 
 
-def declare(name: str, type: FieldType, unit: str, meaning: str, compute: Callable[..., Any]) -> TableField:
-    return TableField(name, type, unit, meaning, compute)
+def declare(name: str, type: FieldType, meaning: str, compute: Callable[..., Any]) -> TableField:
+    return TableField(name, type, "", meaning, compute)
 
 
 def declare_item(name: str, index: int, meaning: str, type: FieldType = "text", unit: str = "") -> TableField:
@@ -159,7 +159,7 @@ def declare_attribute(
     return TableField(name, type, unit, meaning, compute)
 
 
-MODEL = declare("model", "text", "", "Id of the model: models.id.", lambda model, *_: model.id)
+MODEL = declare("model", "text", "Id of the model: models.id.", lambda model, *_: model.id)
 
 
 def to_integer(value: object) -> int | None:
@@ -187,11 +187,11 @@ TABLES: tuple[TableSpec, ...] = (
         (
             MODEL,
             declare_item("name", 1, "Name of the size; vision.d_model is that of an inner config."),
-            declare("value", "integer", "", "The value; 1 or 0 for a flag; empty for a list or null.",
+            declare("value", "integer", "The value; 1 or 0 for a flag; empty for a list or null.",
                     lambda model, path, value, *_: to_integer(value)),
             declare_item("meaning", 3, "The size in words; empty if it has no description."),
             declare_item("config_key", 4, "Its config.json key, or several; empty if it is derived."),
-            declare("text", "text", "", "The value as JSON.", lambda model, path, value, *_: to_text(value)),
+            declare("text", "text", "The value as JSON.", lambda model, path, value, *_: to_text(value)),
         ),
         list_size_records,
     ),
@@ -201,11 +201,11 @@ TABLES: tuple[TableSpec, ...] = (
         (
             MODEL,
             declare_item("name", 1, "Key; dots join the keys of nested mappings."),
-            declare("value", "integer", "", "The value of an integer; 1 or 0 for a flag.",
+            declare("value", "integer", "The value of an integer; 1 or 0 for a flag.",
                     lambda model, key, value: to_integer(value)),
-            declare("number", "number", "", "The value of an integer or decimal number.",
+            declare("number", "number", "The value of an integer or decimal number.",
                     lambda model, key, value: float(value) if isinstance(value, (int, float)) else None),
-            declare("text", "text", "", "The value as JSON; a string without quotes.",
+            declare("text", "text", "The value as JSON; a string without quotes.",
                     lambda model, key, value: to_text(value)),
         ),
         list_setting_records,
@@ -239,7 +239,7 @@ TABLES: tuple[TableSpec, ...] = (
         (
             MODEL,
             declare_attribute("name", 1, "Name; {layer} and {expert} stand for indices."),
-            declare("shape", "text", "", "Shape as stored, as JSON.", lambda model, tensor: json.dumps(tensor.shape)),
+            declare("shape", "text", "Shape as stored, as JSON.", lambda model, tensor: json.dumps(tensor.shape)),
             declare_attribute("component", 1, "Component of its parameters; of a fused tensor, the first."),
             declare_attribute("part", 1, "Part of the model, or mtp."),
             declare_attribute("role", 1, "parameter, buffer or legacy_buffer."),
@@ -294,7 +294,7 @@ TABLES: tuple[TableSpec, ...] = (
             declare_attribute("source", 1, "Identifier within the entry.", attribute="id"),
             declare_attribute("kind", 1, "config_json, mirror, paper, model_card …"),
             declare_attribute("ref", 1, "Where it is."),
-            declare("accessed", "date", "", "When it was read.", lambda model, source: source.accessed.isoformat()),
+            declare("accessed", "date", "When it was read.", lambda model, source: source.accessed.isoformat()),
         ),
         lambda model, count: ((model, source) for source in model.sources),
     ),

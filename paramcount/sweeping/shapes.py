@@ -105,7 +105,7 @@ def is_exact(shape: SweptShape, name: str) -> bool:
 
 def describe_groups(shape: SweptShape, name: str) -> str:
     """The rule for a number of KV heads or groups."""
-    heads, n = find_heads(shape, name), shape.get(name)
+    heads, n = find_heads(name), shape.get(name)
     n_heads = shape.get(heads)
     if n == n_heads:
         return f"{name} = {heads}"
@@ -130,7 +130,7 @@ def list_equal(shape: SweptShape) -> list[str]:
     ]
 
 
-def find_heads(shape: SweptShape, name: str) -> str:
+def find_heads(name: str) -> str:
     """The heads that a number of groups of heads divides."""
     return "n_mamba_heads" if name == "n_groups" else "n_heads"
 
@@ -140,7 +140,7 @@ def list_kept_groups(shape: SweptShape) -> list[str]:
     return [
         name
         for name in KV_HEADS
-        if type(shape.get(name)) is int and not shape.varies(name) and type(shape.get(find_heads(shape, name))) is int
+        if type(shape.get(name)) is int and not shape.varies(name) and type(shape.get(find_heads(name))) is int
     ]
 
 
@@ -190,7 +190,7 @@ def list_widths(shape: SweptShape) -> list[dict[str, int]]:
             is_broken = scaled % start and is_exact(shape, name)
             sizes[name] = 0 if is_broken else max(1, round_half_up(scaled, start))
         for name in list_kept_groups(shape):
-            heads = find_heads(shape, name)
+            heads = find_heads(name)
             sizes[name] = choose_groups(sizes.get(heads, shape.get(heads)), shape.get(heads), shape.get(name))
         for name in list_scaled(shape, INNER):
             sizes[name] = max(1, round_half_up(shape.get(name) * d_model, start * shape.step)) * shape.step

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paramcount.costs.devices import FITS, MARGIN_DIVISOR, Device
 from paramcount.costs.memory import Memory, measure_memory
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.counting.results import describe_result, render_notebook
+from paramcount.counting.results import JsonResult, describe_result
 from paramcount.errors import Argument, ParamcountError, describe_value
 from paramcount.formats.weights.plain import DTYPES as PLAIN
 from paramcount.huggingface.validity import Validator
@@ -72,8 +72,10 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Sizing:
+class Sizing(JsonResult):
     """Configurations like a model within a budget, best first, and the rules that they follow."""
+
+    html_table = "paramcount.sweeping.render:build_size_table"
 
     like: Model
     budget: ParameterBudget
@@ -83,10 +85,6 @@ class Sizing:
 
     def __repr__(self) -> str:
         return f"Sizing({len(self.candidates)} configurations like {self.like.id})"
-
-    def _repr_html_(self) -> str:
-        """The table of `paramcount size`, for notebooks."""
-        return render_notebook("paramcount.sweeping.render:build_size_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data for JSON."""

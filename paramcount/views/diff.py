@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import Count
-from paramcount.counting.results import describe_result, render_notebook
+from paramcount.counting.results import JsonResult
 from paramcount.sizes import Sizes
 from paramcount.sizes.values import to_json
 from paramcount.views.forward_settings import list_forward_settings
@@ -43,11 +43,14 @@ class ComponentDifference:
 
 
 @dataclass(frozen=True, repr=False)
-class Difference:
+class Difference(JsonResult):
     """The difference between two models, `b` minus `a`.
 
     The components sum to `difference` and to `active_difference`.
     """
+
+    shown = ("a", "b", "total_a", "total_b", "difference")
+    html_table = "paramcount.views.notebooks:build_difference_table"
 
     a: str  # id of the first model
     b: str
@@ -64,13 +67,6 @@ class Difference:
     components: tuple[ComponentDifference, ...]  # largest absolute difference first
     beside: tuple[SizeDifference, ...]  # not included in the total: buffers, MTP layers
     release_differences: tuple[str, ...]  # each model whose total is not that of the reference, and why
-
-    def __repr__(self) -> str:
-        return describe_result(self, "a", "b", "total_a", "total_b", "difference")
-
-    def _repr_html_(self) -> str:
-        """The sizes and components that differ as a table, for notebooks."""
-        return render_notebook("paramcount.views.notebooks:build_difference_table", self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON. A size that a model does not have is missing."""

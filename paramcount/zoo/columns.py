@@ -244,11 +244,7 @@ FIELDS = (
 )
 # In the database and on request, but not in comparisons
 FURTHER_FIELDS = (
-    declare_fact(
-        "aliases",
-        "Other names, as a JSON list.",
-        compute=lambda model, _: json.dumps(model.aliases, ensure_ascii=False),
-    ),
+    declare_fact("aliases", "Other names, as a JSON list.", compute=read_aliases),
     declare_fact("own", "Whether the user added the entry.", "flag", compute=read_fact("is_own")),
 )
 # If any size was changed
