@@ -46,6 +46,11 @@ MOST_BESIDE = 3 * GIB
 MOST_PER_RARE_LAYER = 0.55
 FIRST_GRAPHS = 450  # MiB that the first graphs may take beside an encoder: 0.40 GiB of six of Qwen2.5-VL 7B (0.22)
 ACTIVATION_SPREAD = (0.9, 1.15)  # logged over computed peaks
+# 0.11 and 0.12 keep room for the text of a video's frames, too: 12.5 tokens for each of the 12,288 that the processor
+# gives the largest video (https://github.com/vllm-project/vllm/issues/27992; qwen3_vl.py, get_max_video_tokens;
+# gpu_model_runner.py, profile_run: expanded_outputs).
+ROOM_FOR_FRAMES = range(11, 13)  # minor versions
+VIDEO_TOKENS = 153_600
 MAX_IMAGE_TOKENS = 16_384  # of one image, in the processors of Qwen2.5-VL, Qwen3-VL and Qwen3.5
 
 
@@ -83,9 +88,11 @@ def measure_activation(deployment: Deployment, options: VllmOptions, stage: int)
     # What it hands on stays until the end.
     text, tokens = usual, options.max_num_batched_tokens
     largest = max(tokens, MAX_IMAGE_TOKENS)
+    has_room = deployment.request.reference.startswith("Qwen3VL") and options.minor in ROOM_FOR_FRAMES
+    kept = VIDEO_TOKENS if has_room else 0
     least, usual, most = (
-        max(round(n / tokens * peak.encoder), text + round(n / tokens * peak.features))
-        for n in (tokens, largest if peak.merges else tokens, largest)
+        max(round(n / tokens * peak.encoder), text + round(max(n, room) / tokens * peak.features))
+        for n, room in ((tokens, 0), (largest if peak.merges else tokens, kept), (largest, kept))
     )
     return round(low * least), usual, round(high * most)
 
