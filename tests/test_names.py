@@ -321,9 +321,9 @@ def test_a_release_that_shares_the_entry_of_another_gets_a_note(capsys: pytest.C
 
 
 def test_a_model_type_is_named_as_one_with_models_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """The types of the reference; `configs` has no WavLM, and three sizes of Phi-3."""
-    assert command_error(capsys, "wavlm") == (
-        "wavlm is a supported model type, not a model; no model of it is in the zoo (expected the path of a "
+    """The types of the reference; `configs` has no SEW, and three sizes of Phi-3."""
+    assert command_error(capsys, "sew") == (
+        "sew is a supported model type, not a model; no model of it is in the zoo (expected the path of a "
         "config.json, such as ./config.json)"
     )
     message = command_error(capsys, "phi3")

@@ -126,6 +126,7 @@ class LayoutLMv2(PageEncoder):
 
     reference = "LayoutLMv2Model"
     task_head_prefix = "LayoutLMv2"
+    published_heads = "LAYOUTLMV2"
     task_heads = {
         "ForSequenceClassification": parts.TaskHead(classify_page, parts.tasks.LABELS),
         "ForTokenClassification": parts.TaskHead(label_words("classifier"), parts.tasks.LABELS),

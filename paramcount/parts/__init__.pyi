@@ -330,6 +330,7 @@ from paramcount.parts.published_heads import reward_of_tokens as reward_of_token
 from paramcount.parts.published_heads import reward_by_objectives as reward_by_objectives
 from paramcount.parts.published_heads import count_gate_layers as count_gate_layers
 from paramcount.parts.published_heads import project_tokens as project_tokens
+from paramcount.parts.published_heads import relate_words as relate_words
 from paramcount.parts.published_heads import V_HEAD as V_HEAD
 from paramcount.parts.published_heads import CLASSIFIER_HEAD as CLASSIFIER_HEAD
 from paramcount.parts.published_heads import OBJECTIVES as OBJECTIVES
@@ -337,6 +338,7 @@ from paramcount.parts.published_heads import RANKING as RANKING
 from paramcount.parts.published_heads import QWEN2 as QWEN2
 from paramcount.parts.published_heads import QWEN3 as QWEN3
 from paramcount.parts.published_heads import LLAMA as LLAMA
+from paramcount.parts.published_heads import LAYOUTLMV2 as LAYOUTLMV2
 from paramcount.parts.published_heads import INTERNLM2 as INTERNLM2
 from paramcount.parts.published_heads import MINICPM as MINICPM
 from paramcount.parts.published_heads import CHATGLM as CHATGLM

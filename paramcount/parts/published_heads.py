@@ -50,6 +50,23 @@ def project_tokens(c: Any, x: Data) -> Data:
     return ops.linear(h, "projector.2", "other", c.d_projected)
 
 
+def relate_words(c: Any, x: Data) -> Data:
+    """Whether one entity of a page is the answer to another. Source: arXiv:1812.11275, section 2.2; re.py of
+    layoutlmft in microsoft/unilm.
+    """
+    table, ends = "extractor.entity_emb.weight", list[Data]()
+    for end, word in (("head", "question"), ("tail", "answer")):
+        labels = Data(ops.Undescribed(f"label of each {word}"), (x,), ("pairs",))
+        label = ops.lookup(labels, table, "other_embedding", 3, c.d_model, tied_to=table if ends else None)
+        first = Data(ops.Undescribed(f"first word of each {word}"), (x,), ("pairs", c.d_model))
+        h = ops.linear(ops.join(first, label), f"extractor.ffnn_{end}.0", "other", c.d_model, bias=True)
+        h = ops.linear(ops.activate(h, "relu"), f"extractor.ffnn_{end}.3", "other", c.d_related, bias=True)
+        ends.append(ops.activate(h, "relu"))
+    weight = ops.Weight("extractor.rel_classifier.bilinear.weight", "other", (2, c.d_related, c.d_related))
+    bilinear = Data(ops.Undescribed("bilinear form"), tuple(ends), ("pairs", 2), (weight,))
+    return bilinear + ops.linear(ops.join(*ends), "extractor.rel_classifier.linear", "other", 2, bias=True)
+
+
 V_HEAD = TaskHead(heads.of_last_position(heads.score("v_head", 1, bias=False)), {})
 CLASSIFIER_HEAD = TaskHead(heads.of_last_position(heads.score("classifier_head")), LABELS)
 OBJECTIVES = TaskHead(
@@ -86,6 +103,13 @@ LLAMA = {
     "LlamaBidirectionalForSequenceClassification": SCORE._replace(
         publisher="nvidia/llama-nemotron-rerank-1b-v2", is_causal=False
     ),
+}
+LAYOUTLMV2 = {
+    "LayoutLMv2ForRelationExtraction": TaskHead(
+        relate_words,
+        {"d_related": (sizes.Positive, sizes.derived(lambda js, c: c["d_model"] // 2))},
+        publisher="microsoft/unilm",
+    )
 }
 INTERNLM2 = {
     "InternLM2ForRewardModel": V_HEAD._replace(publisher="internlm/internlm2-7b-reward"),

@@ -40,6 +40,7 @@ OWN_NAMES = [
 ]  # fmt: skip
 # Under its own names so much is called otherwise that no table of ours says it all.
 OWN_OTHERWISE = {
+    "audio-spectrogram-transformer": "nearly everything",
     "cosmos3_edge": "fc1, which is the matrix of another MLP elsewhere, is up_proj, fc2 likewise down_proj",
     "deepseek_ocr2": "nearly everything in its vision encoder and projector",
     "deepseek_v4": "nearly everything",
