@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.formats.tensor_entries import BITS
 
 HEADERS = Path(__file__).parent / "data" / "headers"
@@ -52,6 +53,14 @@ def make_header(tensors: Tensors) -> dict[str, Any]:
 def tensor_bytes(dtype: str, shape: tuple[int, ...]) -> int:
     """Bytes of a tensor's values."""
     return prod(shape) * BITS[dtype] // 8
+
+
+def make_checkpoint(
+    tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **fields: Any
+) -> Checkpoint:
+    """A checkpoint with these tensors, as if its header had been read."""
+    known = {name: FileTensor(path.name, *tensor, tensor_bytes(*tensor), 0) for name, tensor in tensors.items()}
+    return Checkpoint(path, format, known, (File(path.name, path, None),), **fields)
 
 
 def total_bytes(tensors: Tensors) -> int:

@@ -273,10 +273,7 @@ FORMS: dict[str, tuple[Config, Shapes]] = {name: (LLAMA, file) for name, file in
             NORMS | APART | GATE | read_shapes("mlp.experts.gate_up_proj 3 24 8, mlp.experts.down_proj 3 8 12")
         ),
     ),
-    "qwen3_moe, experts together": (
-        QWEN3_MOE,
-        TABLES | repeat_layers(NORMS | APART | QK_NORMS | GATE | QWEN3_EXPERTS),
-    ),
+    "qwen3_moe, experts together": (QWEN3_MOE, TABLES | repeat_layers(NORMS | APART | QK_NORMS | GATE | QWEN3_EXPERTS)),
     "qwen3_moe of MLX": (QWEN3_MOE, TABLES | repeat_layers(NORMS | APART | QK_NORMS | GATE | switch("mlp", 6))),
     "bert": (BERT, BERT_FILE),
     "bert of TensorFlow's names": (

@@ -43,10 +43,7 @@ def test_every_explanation_is_an_adapter_with_that_number() -> None:
         assert (
             (adapter.trainable, adapter.total)
             == (3_407_872, explanation.total)
-            == (
-                explanation.trainable,
-                8_030_261_248 + 3_407_872,
-            )
+            == (explanation.trainable, 8_030_261_248 + 3_407_872)
         )
 
 

@@ -184,11 +184,7 @@ def test_target_parameters_are_names_of_parameters_in_the_reference(
 ) -> None:
     """Source: peft 0.21.2 with r=4, target_modules=[] and these target_parameters, on the default model."""
     result = pc.lora(default_document(model_type), r=4, target_parameters=parameters)
-    assert (result.trainable, result.targets, result.target_parameters) == (
-        trainable,
-        (),
-        tuple(parameters.split(",")),
-    )
+    assert (result.trainable, result.targets, result.target_parameters) == (trainable, (), tuple(parameters.split(",")))
 
 
 def test_parameters_are_adapted_beside_modules() -> None:

@@ -45,10 +45,7 @@ VALUED = [row for row in load_rows() if row.value is not None]
 
 
 @in_batches(
-    "row",
-    [row for row in VALUED if row.total != "refused"],
-    ids=lambda row: f"{row.model_type}-{row.alias}",
-    size=60,
+    "row", [row for row in VALUED if row.total != "refused"], ids=lambda row: f"{row.model_type}-{row.alias}", size=60
 )
 def test_an_alias_has_the_count_that_the_reference_builds(row: Row) -> None:
     count = count_row(row)

@@ -25,7 +25,7 @@ from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
 from paramcount.auditing.render import build_text_table
 from paramcount.views.compare import make_rows
-from tests.refusing import assert_one_line, command_error
+from tests.refusing import assert_one_line, command_error, error_of
 from tests.running import Runner
 from tests.structures import ZOO
 
@@ -768,9 +768,7 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
     ids=range(17),
 )  # fmt: skip
 def test_invalid_files_are_one_line_errors_with_their_place(data: bytes, message: str) -> None:
-    with pytest.raises(pc.ParamcountError) as caught:
-        from_bytes(data, "f")
-    assert str(caught.value) == message
+    assert error_of(from_bytes, data, "f") == message
     assert_one_line(message)
 
 
@@ -903,10 +901,7 @@ def test_an_audit_is_immutable_and_converts_to_json() -> None:
     ],
 )
 def test_a_source_without_claims_is_an_error(source: Any, message: str) -> None:
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.audit(source)
-    assert str(caught.value).startswith(message)
-    assert_one_line(str(caught.value))
+    assert error_of(pc.audit, source).startswith(message)
 
 
 def test_endless_rows_are_an_error() -> None:

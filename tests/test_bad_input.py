@@ -27,7 +27,11 @@ from tests.structures import ROWS, ZOO, keep_every
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
 OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
-PRESENT = {"n_shared_experts": {"deepseek_vl_v2.language", "dots3_note.language", "hunyuan"}}  # by a flag or null
+PRESENT = {  # by a flag or null
+    "n_shared_experts": {
+        "deepseek_vl_v2.DeepseekOCRForCausalLM", "deepseek_vl_v2.language", "dots3_note.language", "hunyuan",
+    },
+}  # fmt: skip
 
 
 def read_zero_sizes() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
@@ -40,11 +44,12 @@ def read_zero_sizes() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
 
 ZERO = read_zero_sizes()
 WITHOUT_FLAGS = {  # of their own
-    "cpmant", "exaone4_5", "fun_asr_nano", "glmasr",
-    "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl", "moshi",
-    "pi0", "qwen2_audio", "qwen3_asr", "vibevoice_asr", "video_llama_3", "voxtral",
+    "aya_vision", "clip", "clip_text_model", "clip_vision_model", "cohere2_vision", "cpmant", "deepseek_vl",
+    "exaone4_5", "fun_asr_nano", "glmasr", "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl",
+    "minicpmv2", "moshi", "paligemma", "pi0", "qwen2_audio", "qwen3_asr", "siglip_text_model", "vibevoice_asr",
+    "video_llama_3", "voxtral",
 }  # fmt: skip
-WITHOUT_SIZES = {"encoder-decoder"}  # of their own
+WITHOUT_SIZES = {"deepseek_vl", "encoder-decoder"}  # of their own
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
@@ -171,13 +176,7 @@ def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) ->
     ]
     assert bool(flags) == (architecture not in WITHOUT_FLAGS)
     for path, name in flags:
-        for value, said in (
-            (0, "0"),
-            (1, "1"),
-            ("no", "'no'"),
-            ("true", "'true'"),
-            ([], "[]"),
-        ):
+        for value, said in ((0, "0"), (1, "1"), ("no", "'no'"), ("true", "'true'"), ([], "[]")):
             with pytest.raises(pc.ParamcountError) as caught:
                 pc.load(change_block(make_entry(architecture), path, name, value))
             assert str(caught.value) == f"{'.'.join(('config', *path, name))} = {said} (expected true or false)"

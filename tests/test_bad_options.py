@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import paramcount as pc
 from paramcount.cli import main
 from tests.refusing import assert_one_line
+from tests.running import MAIN, run_process
 
-MAIN = "from paramcount.cli import main; main()"
-HOME = str(Path(pc.__file__).parents[1])
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
@@ -28,15 +24,6 @@ def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 
 
 # ---- whole processes
-
-
-def run_process(
-    *args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **env: str
-) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", code, *args]
-    return subprocess.run(
-        command, stdout=stdout, stderr=stderr, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME, **env}
-    )
 
 
 def test_a_process_prints_an_error_of_one_line() -> None:
@@ -79,12 +66,6 @@ def test_a_full_disk_at_stdout_is_an_error_of_one_line() -> None:
     assert (done.returncode, done.stderr) == (2, b"error: stdout: No space left on device\n")
 
 
-def test_a_terminal_without_unicode_gets_ascii() -> None:
-    done = run_process("gpt2-small", PYTHONIOENCODING="iso8859-5")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"embedding          38,597,376  31.0%  50,257 x 768\n" in done.stdout
-
-
 def test_an_interrupt_exits_with_130_and_prints_nothing() -> None:
     interrupt = "lambda model: os.kill(os.getpid(), signal.SIGINT)"
     code = f"import os, signal, paramcount.cli.show as s; s.count_model = {interrupt}; {MAIN}"
@@ -121,12 +102,6 @@ def interrupting_code(module: str, signal: str) -> str:
 def test_an_interrupt_during_the_imports_is_silent(module: str, signal: str, code: int) -> None:
     done = run_process("gpt2-small", code=interrupting_code(module, signal))
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
-
-
-def test_python_m_paramcount_is_the_command() -> None:
-    done = run_process("gpt2-small", "--csv", code="import runpy; runpy.run_module('paramcount', run_name='__main__')")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == run_process("gpt2-small", "--csv").stdout
 
 
 # ---- other names of columns

@@ -475,10 +475,8 @@ def test_the_error_of_a_comparison_names_the_model_without_the_size(run: Runner)
 
 def test_difference_columns_exist_only_for_changed_models(run: Runner) -> None:
     assert "unknown column 'difference'" in run("compare", "gpt2-small", "--columns", "difference").err
-    assert (
-        run("compare", "gpt2-small", "--set", "n_layers=1", "--columns", "difference", "--csv").out
-        == f"id,difference\ngpt2-small,-{11 * (12 * 768**2 + 13 * 768)}\n"
-    )
+    expected = f"id,difference\ngpt2-small,-{11 * (12 * 768**2 + 13 * 768)}\n"
+    assert run("compare", "gpt2-small", "--set", "n_layers=1", "--columns", "difference", "--csv").out == expected
 
 
 def test_a_data_frame_may_contain_changed_and_unchanged_models(run: Runner) -> None:

@@ -24,7 +24,7 @@ import safetensors.numpy
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
 from paramcount.checkpoints.contents import summarize_checkpoint
 from paramcount.checkpoints.folding import MOST_INDICES, fold_names
 from paramcount.checkpoints.matching import expand_names
@@ -38,7 +38,16 @@ from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.comparison import expect_names, load_named_shapes, load_reference
 from tests.gguf_writing import finish_file
-from tests.headers import NAMES, Tensors, assign_shards, load_saved, write_file, write_header, write_shards
+from tests.headers import (
+    NAMES,
+    Tensors,
+    assign_shards,
+    load_saved,
+    make_checkpoint,
+    write_file,
+    write_header,
+    write_shards,
+)
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_error, model_error
 from tests.running import Runner
@@ -315,15 +324,12 @@ def test_a_file_with_the_reference_s_tensors_is_identified(id: str) -> None:
     assert (found.total, found.components["embedding"]) == (expected["total"], expected["embedding"])
 
 
-def make_checkpoint(count: Count) -> Checkpoint:
+def store_tensors(count: Count) -> Checkpoint:
     """A checkpoint with the tensors of a declaration, of which only the header exists."""
     tensors = expand_names(
         t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer"
     )
-    held = {
-        name: FileTensor("x.json", "BF16", tensor.shape, 2 * prod(tensor.shape), 0) for name, tensor in tensors.items()
-    }
-    return Checkpoint(Path("x.json"), "safetensors", held, (File("x.json", Path("x.json"), None),))
+    return make_checkpoint({name: ("BF16", tensor.shape) for name, tensor in tensors.items()}, Path("x.json"))
 
 
 @in_batches(
@@ -333,27 +339,27 @@ def make_checkpoint(count: Count) -> Checkpoint:
 )
 def test_every_zoo_model_is_identified_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)
-    found = summarize_checkpoint(make_checkpoint(count))
+    found = summarize_checkpoint(store_tensors(count))
     assert id in found.zoo
     assert (found.total, found.components) == (count.total, count.components)
 
 
 def test_all_models_with_the_same_shapes_are_listed() -> None:
-    found = summarize_checkpoint(make_checkpoint(pc.count("qwen2.5-7b")))
+    found = summarize_checkpoint(store_tensors(pc.count("qwen2.5-7b")))
     assert found.zoo == ("deepseek-r1-distill-qwen-7b", "qwen2-7b", "qwen2.5-7b")
 
 
 def test_an_lm_head_comes_before_a_copy_of_the_embedding() -> None:
     """Llama Guard 3 1B is Llama 3.2 1B with an LM head of its own; without values, both have this header."""
-    found = summarize_checkpoint(make_checkpoint(pc.count("llama-guard-3-1b")))
+    found = summarize_checkpoint(store_tensors(pc.count("llama-guard-3-1b")))
     assert found.zoo == ("llama-guard-3-1b", "llama-3.2-1b")
     assert found.total == 1_498_482_688
-    assert summarize_checkpoint(make_checkpoint(pc.count("llama-3.2-1b"))).zoo == ("llama-3.2-1b",)
+    assert summarize_checkpoint(store_tensors(pc.count("llama-3.2-1b"))).zoo == ("llama-3.2-1b",)
 
 
 def test_a_class_without_an_lm_head_is_identified_by_its_own_tensors() -> None:
     for id, total in (("e5-mistral-7b-instruct", 7_110_660_096), ("mistral-7b-v0.1", 7_241_732_096)):
-        found = summarize_checkpoint(make_checkpoint(pc.count(id)))
+        found = summarize_checkpoint(store_tensors(pc.count(id)))
         assert (found.zoo, found.total) == ((id,), total)
 
 

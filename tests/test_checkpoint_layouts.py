@@ -130,10 +130,7 @@ def test_unfamiliar_names_are_matched_by_shape_with_a_note() -> None:
         (line.finding.kind, line.finding.declared_shape, line.finding.file_shape)
         for line in wrong.lines
         if not line.finding.ok
-    ] == [
-        ("missing", (8,), None),
-        ("unexpected", None, (7,)),
-    ]
+    ] == [("missing", (8,), None), ("unexpected", None, (7,))]
 
 
 def test_an_extra_vision_encoder_is_a_problem_unless_only_the_language_model_is_counted() -> None:
@@ -152,10 +149,8 @@ def test_an_alias_is_used_only_if_the_file_has_it() -> None:
         )
         == "model.layers.{layer}.mlp.gate.weight"
     )
-    assert (
-        find_alias("model.layers.{layer}.block_sparse_moe.gate.weight", set())
-        == "model.layers.{layer}.block_sparse_moe.gate.weight"
-    )
+    expected = "model.layers.{layer}.block_sparse_moe.gate.weight"
+    assert find_alias("model.layers.{layer}.block_sparse_moe.gate.weight", set()) == expected
 
 
 def test_an_adapter_next_to_the_layers_it_wraps_is_unexpected_and_nothing_is_missing() -> None:

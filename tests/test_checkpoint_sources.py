@@ -221,10 +221,8 @@ def test_a_folder_without_a_checkpoint_says_what_it_contains(tmp_path: Path) -> 
     (tmp_path / "config.json").write_text("{}")
     assert opening_error(tmp_path) == f"{tmp_path} contains no checkpoint: only config.json {ACCEPTED}"
     (tmp_path / "pytorch_model.bin").touch()
-    assert (
-        opening_error(tmp_path)
-        == f"{tmp_path} contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
-    )
+    expected = f"{tmp_path} contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
+    assert opening_error(tmp_path) == expected
 
 
 def test_pickles_next_to_safetensors_are_ignored(tmp_path: Path) -> None:
@@ -742,10 +740,8 @@ def test_a_path_that_is_not_a_checkpoint_is_a_one_line_error(tmp_path: Path) -> 
     assert opening_error(file) == f"{file} is empty (expected a safetensors file)"
     assert opening_error(tmp_path) == f"{file} is empty (expected a safetensors file)"
     os.truncate(file, 1 << 40)
-    assert (
-        opening_error(file)
-        == f"{file} declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"
-    )
+    expected = f"{file} declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"
+    assert opening_error(file) == expected
     file.unlink()
     os.mkfifo(file)
     assert opening_error(file) == f"{file} is not a file (expected a safetensors file)"
@@ -754,10 +750,8 @@ def test_a_path_that_is_not_a_checkpoint_is_a_one_line_error(tmp_path: Path) -> 
     (tmp_path / "text").write_text("a text of some words")
     assert opening_error(tmp_path / "text") == f"{tmp_path / 'text'} is not a checkpoint {ACCEPTED}"
     (tmp_path / "archive").write_bytes(b"PK\3\4 and more of it")
-    assert (
-        opening_error(tmp_path / "archive")
-        == f"{tmp_path / 'archive'} is a zip archive, probably a PyTorch checkpoint {ACCEPTED}"
-    )
+    expected = f"{tmp_path / 'archive'} is a zip archive, probably a PyTorch checkpoint {ACCEPTED}"
+    assert opening_error(tmp_path / "archive") == expected
     assert "invalid file name" in opening_error(Path("a\0b.safetensors"))
     assert "invalid file name" in opening_error(Path("a\0-00001-of-00002.safetensors"))
 

@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 import paramcount.zoo as zoo
-from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.loading import load
 from tests.comparison import expect_names, load_named_shapes
 from tests.damaging import list_complaints
-from tests.headers import Tensors, tensor_bytes, total_bytes, write_header
+from tests.headers import Tensors, make_checkpoint, total_bytes, write_header
 from tests.released import count_hub_values, make_release
 from tests.structures import keep_every
 
@@ -70,16 +69,6 @@ SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
     ],
     "t5-small": [(r"relative_attention_bias", [0])],
 }
-
-
-def make_checkpoint(tensors: Tensors) -> Checkpoint:
-    """A checkpoint with these tensors, as if its header had been read."""
-    held = {
-        name: FileTensor("model.safetensors", dtype, shape, tensor_bytes(dtype, shape), 0)
-        for name, (dtype, shape) in tensors.items()
-    }
-    path = Path("model.safetensors")
-    return Checkpoint(path, "safetensors", held, (File(path.name, path, None),))
 
 
 def assert_complete(found: Verification, tensors: Tensors) -> None:

@@ -52,10 +52,7 @@ def test_a_supported_class_implies_its_model_type(document: dict[str, Any], mode
         document["architectures"][0],
     )
     state = "= my_llama is unknown" if document.get("model_type") else "is missing"
-    assert count.notes == (
-        f"model_type {state}; counted as {count.reference} (from architectures)",
-        *known.notes,
-    )
+    assert count.notes == (f"model_type {state}; counted as {count.reference} (from architectures)", *known.notes)
 
 
 def test_every_declared_class_has_one_model_type() -> None:

@@ -310,13 +310,6 @@ def test_help_lists_every_command_and_version_is_that_of_the_package(run: Runner
     assert run("--version").out == f"paramcount {__version__}\n"
 
 
-def test_a_pipe_gets_no_colours_with_and_without_no_color(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = run("gpt2-small").out
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert run("gpt2-small").out == plain
-    assert "\x1b" not in plain
-
-
 SHELL = [sys.executable, "-c", "from paramcount.cli import main; main()"]
 
 

@@ -77,10 +77,8 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     assert pc.count(QWEN).total == TOTAL
     entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.to_dict()}
     assert pc.count(entry).total == TOTAL
-    assert (
-        model_error(QWEN | entry)
-        == "has both model_type and architecture (expected a config.json or a zoo entry, not both)"
-    )
+    expected = "has both model_type and architecture (expected a config.json or a zoo entry, not both)"
+    assert model_error(QWEN | entry) == expected
 
 
 def test_a_json_file_may_contain_a_zoo_entry() -> None:
@@ -115,10 +113,8 @@ def test_main_is_read_from_several_revisions_and_without_main_none_is() -> None:
     folder = write_cache("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
     assert pc.count(f"./{folder}").total < TOTAL
     write_cache("a/b", "bbb", main=False)
-    assert (
-        model_error(f"./{folder}")
-        == f"{folder} has 2 revisions, but none is main: aaa, bbb (expected the directory of one of them)"
-    )
+    expected = f"{folder} has 2 revisions, but none is main: aaa, bbb (expected the directory of one of them)"
+    assert model_error(f"./{folder}") == expected
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
     write_config(f"{folder}/refs/main", "bbb")
     assert pc.count(f"./{folder}").total == TOTAL
@@ -200,10 +196,8 @@ def test_the_error_for_a_directory_of_models_lists_them() -> None:
 def test_the_error_for_a_directory_without_config_lists_its_files() -> None:
     for name in ("tokenizer.json", "model.safetensors", "README.md"):
         write_config(f"x/{name}")
-    assert (
-        model_error("./x")
-        == "x has no config.json, only model.safetensors, tokenizer.json (expected the directory of a model)"
-    )
+    expected = "x has no config.json, only model.safetensors, tokenizer.json (expected the directory of a model)"
+    assert model_error("./x") == expected
     assert model_error("./nowhere") == "nowhere cannot be read: No such file or directory"
 
 

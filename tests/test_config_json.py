@@ -393,10 +393,8 @@ def test_a_size_of_linear_attention_may_be_null_if_no_layer_uses_it(key: str) ->
 @pytest.mark.parametrize("model_type", ["gptj", "xlstm", "bert", "bloom"])
 def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig.validate_rope runs for every config class."""
-    assert (
-        model_error(of_type(model_type, rope_scaling={"rope_type": "yarn"}))
-        == "rope_scaling.factor is missing for rope_type = yarn (expected a number)"
-    )
+    expected = "rope_scaling.factor is missing for rope_type = yarn (expected a number)"
+    assert model_error(of_type(model_type, rope_scaling={"rope_type": "yarn"})) == expected
     assert (
         pc.count(of_type(model_type, rope_scaling={"rope_type": "no such kind"})).total
         == pc.count({"model_type": model_type}).total

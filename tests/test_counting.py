@@ -168,8 +168,7 @@ ENCODERS = ("mt5.MT5EncoderModel", "t5.T5EncoderModel", "umt5.UMT5EncoderModel")
 
 
 @pytest.mark.parametrize(
-    "id",
-    [id for id in list_with_field("tie_word_embeddings") if ROWS[id]["architecture"] not in (*UNTIED, *ENCODERS)],
+    "id", [id for id in list_with_field("tie_word_embeddings") if ROWS[id]["architecture"] not in (*UNTIED, *ENCODERS)]
 )
 def test_a_tied_lm_head_adds_nothing_and_an_untied_one_adds_a_matrix(id: str) -> None:
     tied, untied = (count_sizes(resize_model(id, tie_word_embeddings=tie)) for tie in (True, False))

@@ -302,10 +302,8 @@ def test_a_gate_with_one_value_per_head_has_one_column_per_head() -> None:
 
 
 def test_the_default_head_is_in_the_first_layer_with_attention() -> None:
-    assert (
-        pc.explain("jamba-v0.1", head=True).subject
-        == "one of 32 heads in layer 4 of model.layers (attention dense; identical layers: 4, 12, 20, 28)"
-    )
+    expected = "one of 32 heads in layer 4 of model.layers (attention dense; identical layers: 4, 12, 20, 28)"
+    assert pc.explain("jamba-v0.1", head=True).subject == expected
 
 
 def test_a_layer_names_its_kind_and_the_other_stacks() -> None:
@@ -578,10 +576,7 @@ def list_labels(config: dict[str, Any], component: str) -> dict[str, int]:
 def test_modules_without_a_common_meaning_have_a_line_each() -> None:
     qwen = list_labels({"model_type": "qwen2_moe"}, "router")  # 60 experts, d_model 2,048, 24 layers
     prefix = "model.layers.{layer}.mlp."
-    assert qwen == {
-        f"{prefix}gate weights": 24 * 60 * 2048,
-        f"{prefix}shared_expert_gate weights": 24 * 2048,
-    }
+    assert qwen == {f"{prefix}gate weights": 24 * 60 * 2048, f"{prefix}shared_expert_gate weights": 24 * 2048}
     whisper = list_labels({"model_type": "whisper"}, "mixer")  # two convolutions of kernel 3, 80 mel bands
     assert whisper == {
         "model.encoder.conv1 weights": 3 * 80 * 384,

@@ -319,10 +319,8 @@ def test_a_size_that_the_structure_depends_on_is_required() -> None:
 
 
 def test_legacy_buffers_that_are_not_polynomials_require_a_model() -> None:
-    assert (
-        str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True))
-        == "n_layers · n_positions²"
-    )
+    expected = "n_layers · n_positions²"
+    assert str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True)) == expected
     crossing = pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True, cross_attention=True)
     assert str(crossing) == "n_layers · 2 · n_positions²"
     assert pc.formula("llama-2-7b", "legacy_buffers") == 32 * 64

@@ -679,7 +679,6 @@ def test_rows_must_be_whole_blocks() -> None:
         assert compute_values_size(name, (7, 3 * block.values)) == 21 * block.size
         if block.values > 1:
             with pytest.raises(
-                ParamcountError,
-                match=f"^shape = .+ for {name} \\(expected a last axis divisible by {block.values}\\)$",
+                ParamcountError, match=f"^shape = .+ for {name} \\(expected a last axis divisible by {block.values}\\)$"
             ):
                 compute_values_size(name, (block.values, 3 * block.values - 1))

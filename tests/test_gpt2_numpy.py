@@ -27,6 +27,7 @@ from paramcount.zoo.checks import Check
 from paramcount.zoo.forward_pass_checks import OPERATIONS, WITHOUT_RESULT, RecordingArrays, check_forward_pass
 from tests.comparison import load_reference
 from tests.gpt2_files import FROZEN, make_frozen_weights
+from tests.refusing import error_of
 from tests.structures import ROWS, ZOO
 
 GPT2S = [id for id in ZOO if ROWS[id]["architecture"] == "gpt2"]
@@ -190,9 +191,7 @@ WRONG: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("token_ids", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_wrong_token_ids_are_an_error_in_one_line(token_ids: Any, message: str) -> None:
-    with pytest.raises(ParamcountError) as error:
-        forward(make_weights(TINY), token_ids, n_heads=2)
-    assert str(error.value) == message
+    assert error_of(lambda: forward(make_weights(TINY), token_ids, n_heads=2)) == message
 
 
 @pytest.mark.parametrize("n_heads", [0, -2, 3])

@@ -130,10 +130,8 @@ def test_a_tokenizer_in_another_directory_can_be_passed(weights: Path, tmp_path:
         "tokenizer.json does not exist (expected a tokenizer.json next to the weights, or its path as --tokenizer FILE)"
     )
     assert running_error(weights) == message
-    assert (
-        running_error(weights, tokenizer=tmp_path / "none.json")
-        == "none.json cannot be read: No such file or directory"
-    )
+    expected = "none.json cannot be read: No such file or directory"
+    assert running_error(weights, tokenizer=tmp_path / "none.json") == expected
 
 
 # ---- tokens
@@ -286,10 +284,8 @@ def test_a_tokenizer_that_is_too_large_or_too_slow_is_a_one_line_error(
         assert running_error(weights) == "tokenizer.json is too large (expected a tokenizer.json of at most 100 bytes)"
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "TIMEOUT", 0.001)
-        assert (
-            running_error(weights)
-            == "tokenizer.json: the tokenizers library took longer than 0.001 seconds (expected a tokenizer.json)"
-        )
+        expected = "tokenizer.json: the tokenizers library took longer than 0.001 seconds (expected a tokenizer.json)"
+        assert running_error(weights) == expected
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", str(weights.parent / "none"))
         assert running_error(weights) == "tokenizers cannot start a subprocess: No such file or directory"
@@ -401,11 +397,7 @@ def test_a_broken_config_next_to_the_weights_is_a_one_line_error(weights: Path) 
 
 
 def make_run(n: int = 6) -> TextRun:
-    words = [
-        NextToken(" P\x1b", 5, 0.5),
-        NextToken(None, 22, 0.12345),
-        NextToken("", 7, 1e-9),
-    ]
+    words = [NextToken(" P\x1b", 5, 0.5), NextToken(None, 22, 0.12345), NextToken("", 7, 1e-9)]
     tokens = tuple(f" w{i}" for i in range(n))
     return TextRun(tokens, tuple(range(n)), (("logits", (n, 23)),), tuple(words), ("a note",), (), tokens, {})
 

@@ -28,8 +28,7 @@ def test_few_layers_shrink_an_image_as_evenly_as_they_can() -> None:
     for n in range(1, 5):
         ideal = [log(40 * 40 * 2 * 3) * i / n for i in range(1, n)]
         best = min(
-            combinations(sizes[1:-1], n - 1),
-            key=lambda chosen: sum(abs(a - log(b)) for a, b in zip(ideal, chosen)),
+            combinations(sizes[1:-1], n - 1), key=lambda chosen: sum(abs(a - log(b)) for a, b in zip(ideal, chosen))
         )
         found = [scale.n_frames * scale.side * scale.side for scale in plan_scales(2, 40, n, 3)]
         assert found == [1, *best, 3200]

@@ -35,42 +35,37 @@ class Payload:
 
 PICKLE = pickle.dumps(Payload(), 2)
 
+
+def case_holding(name: str, data: bytes, size: int | None = None) -> Case:
+    """A file that begins with these bytes; with a size, the rest of it takes no space."""
+
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(data)
+        os.truncate(path, len(data) if size is None else size)
+        return path
+
+    return make
+
+
 # ---- safetensors
 
 
 def case_header(entries: object, name: str = "model.safetensors", values: int = 0, length: int | None = None) -> Case:
     """A file with a header, or something in its place, and a number of bytes of values."""
     text = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
-
-    def make(folder: Path) -> Path:
-        path = folder / name
-        path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + bytes(values))
-        return path
-
-    return make
+    return case_holding(name, struct.pack("<Q", len(text) if length is None else length) + text + bytes(values))
 
 
 def header_entry(start: int, stop: int, shape: object = (1,), dtype: str = "F32") -> dict[str, Any]:
     return {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}
 
 
-def case_sparse(name: str, data: bytes, size: int) -> Case:
-    """A sparse file of which only the beginning takes space."""
-
-    def make(folder: Path) -> Path:
-        path = folder / name
-        path.write_bytes(data)
-        os.truncate(path, size)
-        return path
-
-    return make
-
-
 SAFETENSORS: dict[str, Case] = {
     "header of 2^63 bytes": case_header(b"{}", length=2**63),
     "header of 2^64 - 1 bytes": case_header(b"{}", length=2**64 - 1),
     "header longer than its file": case_header({"a": header_entry(0, 4)}, values=4, length=10_000),
-    "header of ten million tensors": case_sparse("model.safetensors", struct.pack("<Q", 700_000_000) + b'{"a', 10**12),
+    "header of ten million tensors": case_holding("model.safetensors", struct.pack("<Q", 700_000_000) + b'{"a', 10**12),
     "overlapping": case_header({"a": header_entry(0, 8, (2,)), "b": header_entry(4, 12, (2,))}, values=12),
     "behind the end": case_header({"a": header_entry(0, 4), "b": header_entry(4, 2**62, (2**60 - 1,))}, values=8),
     "before the beginning": case_header({"a": header_entry(-4, 0)}, values=4),
@@ -100,14 +95,7 @@ SAFETENSORS: dict[str, Case] = {
 
 
 def case_gguf(*pieces: bytes, tensors: int = 0, pairs: int = 0, version: int = 3) -> Case:
-    data = b"GGUF" + struct.pack("<IQQ", version, tensors, pairs) + b"".join(pieces)
-
-    def make(folder: Path) -> Path:
-        path = folder / "model.gguf"
-        path.write_bytes(data)
-        return path
-
-    return make
+    return case_holding("model.gguf", b"GGUF" + struct.pack("<IQQ", version, tensors, pairs) + b"".join(pieces))
 
 
 def pack_string(said: str | bytes) -> bytes:
@@ -160,13 +148,10 @@ GGUF: dict[str, Case] = {
 # ---- indices, links, pickles, nothing
 
 
-def case_index(placed: object, name: str = "model.safetensors.index.json") -> Case:
-    def make(folder: Path) -> Path:
-        path = folder / name
-        path.write_text(json.dumps({"metadata": {"total_size": 4}, "weight_map": placed}), encoding="utf-8")
-        return path
-
-    return make
+def case_index(placed: object) -> Case:
+    return case_holding(
+        "model.safetensors.index.json", json.dumps({"metadata": {"total_size": 4}, "weight_map": placed}).encode()
+    )
 
 
 def case_outside(name: str) -> Case:
@@ -218,15 +203,6 @@ def make_pickles(folder: Path) -> Path:
     return folder
 
 
-def case_holding(name: str, data: bytes) -> Case:
-    def make(folder: Path) -> Path:
-        path = folder / name
-        path.write_bytes(data)
-        return path
-
-    return make
-
-
 NAMES = (
     "model.safetensors", "model.gguf", "saved.json", "model.safetensors.index.json", "pytorch_model.bin.index.json",
 )  # fmt: skip
@@ -239,7 +215,7 @@ OTHERS: dict[str, Case] = {
     "an index of no names": case_index([["a", "a.safetensors"]]),
     "an index of numbers": case_index({"a": 7}),
     "an index nested deeply": case_holding("model.safetensors.index.json", b'{"weight_map": {"a": ' + b"[" * 1_000_000),
-    "an index of 2 GB": case_sparse("model.safetensors.index.json", b'{"weight_map": {', 2**31),
+    "an index of 2 GB": case_holding("model.safetensors.index.json", b'{"weight_map": {', 2**31),
     "links in a circle": make_loop,
     "a folder that is a link to itself": make_folder_loop,
     "a shard in a circle": make_shard_loop,
@@ -251,7 +227,7 @@ OTHERS: dict[str, Case] = {
     **{f"a pickle called {name}": case_holding(name, PICKLE) for name in NAMES},
     **{f"nothing in {name}": case_holding(name, b"") for name in NAMES},
     **{f"zeros in {name}": case_holding(name, bytes(4096)) for name in NAMES},
-    **{f"a terabyte of zeros in {name}": case_sparse(name, b"", 2**40) for name in NAMES},
+    **{f"a terabyte of zeros in {name}": case_holding(name, b"", 2**40) for name in NAMES},
 }
 CASES = SAFETENSORS | GGUF | OTHERS
 

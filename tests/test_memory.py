@@ -15,8 +15,7 @@ from tests.running import Runner
 
 
 @pytest.mark.parametrize(
-    ("model", "per_token"),
-    [("deepseek-v3", 70_272), ("qwen2.5-72b", 327_680), ("llama-3.1-405b", 516_096)],
+    ("model", "per_token"), [("deepseek-v3", 70_272), ("qwen2.5-72b", 327_680), ("llama-3.1-405b", 516_096)]
 )
 def test_the_kv_cache_per_token_is_the_published_one(model: str, per_token: int) -> None:
     # "Insights into DeepSeek-V3", arXiv:2505.09343, table 1: 70.272, 327.680 and 516.096 KB in BF16

@@ -15,7 +15,7 @@ from paramcount.formats.strict_yaml import read_yaml
 from paramcount.loading import select_models
 from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand_pattern, find_id, is_path
-from tests.refusing import assert_one_line, command_error, model_error
+from tests.refusing import assert_one_line, command_error, error_of, model_error
 
 EXPECTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
@@ -57,9 +57,7 @@ def test_common_spellings_find_the_entry(name: str, id: str) -> None:
     ],
 )
 def test_a_name_that_is_not_in_the_zoo_is_unknown(name: str) -> None:
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.load(name)
-    assert str(caught.value).startswith(f"unknown model '{name.replace(chr(0xA0), chr(92) + 'xa0')}' {EXPECTED}")
+    assert error_of(pc.load, name).startswith(f"unknown model '{name.replace(chr(0xA0), chr(92) + 'xa0')}' {EXPECTED}")
 
 
 @pytest.mark.parametrize(
@@ -199,17 +197,13 @@ def test_a_wildcard_that_matches_nothing_is_an_error(word: str, capsys: pytest.C
     message = command_error(capsys, word, "-o", "out.csv")
     assert message.startswith("no model matches '")
     assert message.endswith("' (expected a pattern that matches ids from `paramcount list`, such as 'qwen3-*')")
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.compare([word])
-    assert str(caught.value) == message
+    assert error_of(pc.compare, [word]) == message
 
 
 def test_a_family_is_an_error_if_one_model_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
     expected = "gpt-oss is a family of 2 models (expected one of them: gpt-oss-20b or gpt-oss-120b)"
     assert command_error(capsys, "show", "gpt-oss") == expected
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.count("gpt-oss")
-    assert str(caught.value) == expected
+    assert error_of(pc.count, "gpt-oss") == expected
 
 
 def test_an_estimate_is_an_error_without_the_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,9 +14,7 @@ import paramcount as pc
 from paramcount.cli import main
 from paramcount.output.files import EXTENSIONS, write_atomically
 from tests.refusing import Refuse, list_directory
-
-MAIN = "from paramcount.cli import main; main()"
-HOME = str(Path(pc.__file__).parents[1])
+from tests.running import MAIN, run_process
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +37,6 @@ def output_text(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
     out, err = capsys.readouterr()
     assert (leaving.value.code, err) == (0, "")
     return out
-
-
-def run_process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", code, *args]
-    return subprocess.run(
-        command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME}
-    )
 
 
 @pytest.mark.parametrize("ending", EXTENSIONS)

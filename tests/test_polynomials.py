@@ -159,10 +159,8 @@ def test_numbers_of_layers_and_experts_come_before_coefficients_and_dimensions()
     assert str((n - dense) * (d + 2 * f) * 5) == "(n_layers − n_dense_layers) · 5 · (d_model + 2·d_expert)"
     assert str(d * (2 * n + 1)) == "(2·n_layers + 1) · d_model"
     # d_model stands in more terms, and still what layers hold comes first
-    assert (
-        str(n * (d * f + e) + d * (e + 7))
-        == "n_layers·(d_model·d_expert + n_routed_experts) + (n_routed_experts + 7)·d_model"
-    )
+    expected = "n_layers·(d_model·d_expert + n_routed_experts) + (n_routed_experts + 7)·d_model"
+    assert str(n * (d * f + e) + d * (e + 7)) == expected
 
 
 def test_signs_units_and_constants_are_printed_in_the_usual_notation() -> None:

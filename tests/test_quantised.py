@@ -29,6 +29,7 @@ from paramcount.formats.tensor_entries import BITS
 from paramcount.formats.weights import compute_bytes, load_formats
 from paramcount.formats.weights.gguf import BLOCKS
 from tests.batches import in_batches
+from tests.headers import make_checkpoint
 from tests.refusing import assert_one_line
 from tests.structures import pick_structures
 
@@ -48,17 +49,8 @@ def state(method: str, group: int = 128, bits: int = 4, **more: Any) -> dict[str
     return {"quant_method": method, "bits": bits, "group_size": group, **more}
 
 
-def make_checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
-    """A checkpoint with these tensors."""
-    held = {
-        name: FileTensor("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8)
-        for name, (dtype, shape) in tensors.items()
-    }
-    return Checkpoint(Path("model.safetensors"), format, held, (), quantization_config=config)
-
-
 def unpack_tensors(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
-    return unpack(make_checkpoint(tensors, config))
+    return unpack(make_checkpoint(tensors, quantization_config=config))
 
 
 def unpack_index(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
@@ -870,10 +862,7 @@ WIDTHS = (0, 1, 2, 3, 7, 8, 16, 32, 64, 100, 128, 256, 2**40, 2**62)
 
 def test_random_shapes_never_raise() -> None:
     draw = random.Random(6)  # noqa: S311
-    wrong: list[dict[str, Any]] = [
-        {"bits": "4", "group_size": None},
-        {"bits": -1, "group_size": 2**70, "dynamic": []},
-    ]
+    wrong: list[dict[str, Any]] = [{"bits": "4", "group_size": None}, {"bits": -1, "group_size": 2**70, "dynamic": []}]
     configs = [None, GPTQ, FP8, state("awq"), {"quant_method": "mxfp4"}, *(GPTQ | fields for fields in wrong)]
     configs.append({"quant_method": "fp8", "weight_block_size": [0, "x"]})
     for _ in range(4000):

@@ -89,9 +89,7 @@ def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:
     assert len(text.splitlines()) < 250
     assert len(list_commands(text)) >= 8
     assert len(PYTHON.findall(text)) == 1
-    assert [source.split()[:2] for path, source, _ in SHOWS if path == README] == [
-        ["paramcount", "why"],
-    ]
+    assert [source.split()[:2] for path, source, _ in SHOWS if path == README] == [["paramcount", "why"]]
 
 
 def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:

@@ -378,10 +378,8 @@ def test_a_hostile_header_takes_little_more_memory_than_its_length(kind: str, fi
 def test_a_terabyte_of_zeros_is_rejected_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
-    assert (
-        reading_error(file)
-        == "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"
-    )
+    expected = "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"
+    assert reading_error(file) == expected
 
 
 def test_only_the_header_of_a_terabyte_file_is_read(file: Path) -> None:

@@ -66,10 +66,8 @@ def test_help_of_a_command_is_its_help_option(name: str, run: Runner) -> None:
 
 def test_help_alone_is_the_help_option(run: Runner, refuse: Refuse) -> None:
     assert run("help") == run("--help")
-    assert (
-        refuse("help", "shwo")
-        == "unknown command 'shwo' (expected a command from `paramcount help`); did you mean show?"
-    )
+    expected = "unknown command 'shwo' (expected a command from `paramcount help`); did you mean show?"
+    assert refuse("help", "shwo") == expected
 
 
 # ---- files that nobody has named

@@ -97,7 +97,5 @@ def test_keys_shows_where_the_size_of_a_single_layer_comes_from(
 
 
 @pytest.mark.parametrize("nothing", [{}, None])
-def test_a_per_layer_config_without_overrides_changes_no_architecture(
-    nothing: dict[str, Any] | None,
-) -> None:
+def test_a_per_layer_config_without_overrides_changes_no_architecture(nothing: dict[str, Any] | None) -> None:
     assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL

@@ -7,7 +7,6 @@ import json
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from tests.headers import (
     Tensors,
     assign_shards,
     load_saved,
-    tensor_bytes,
+    make_checkpoint,
     total_bytes,
     write_file,
     write_header,
@@ -51,17 +50,6 @@ RELEASED = {
 
 with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file))
-
-
-def make_checkpoint(
-    tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **fields: Any
-) -> Checkpoint:
-    """A checkpoint with these tensors, as if its header had been read."""
-    known = {
-        name: FileTensor(path.name, dtype, shape, tensor_bytes(dtype, shape), 0)
-        for name, (dtype, shape) in tensors.items()
-    }
-    return Checkpoint(path, format, known, (File(path.name, path, None),), **fields)
 
 
 def make_index(tensors: Tensors) -> Checkpoint:
