@@ -7,49 +7,43 @@ import { formatBytes } from "./format.js";
 export function Choices({ data, read, options, set }) {
   const { choice, dtype, dtypes, subject } = read;
   const valid = listNumbers(data, subject);
+  const numbers = Array.from({ length: data.most_gpus }, (_, i) => [i + 1, `${i + 1} ×`, valid.includes(i + 1)]);
+  const gpus = useMemo(() => data.gpus.map(({ name, memory }) => [name, `${name} (${formatBytes(BigInt(memory))})`]), [data]);
+  const caches = data.kv_dtypes.map(({ name, label }) => [name, label]);
   const isWrong = (name) => read.errors.some(({ where }) => where === name) || undefined;
-  // made once, so that a slider that moves does not compare them
-  const numbers = useMemo(
-    () => Array.from({ length: data.most_gpus }, (_, i) => i + 1).map((n) => <option key={n} value={n} disabled={!valid.includes(n)}>{n} ×</option>),
-    [data, valid.join()],
-  );
-  const weights = useMemo(
-    () => [...dtypes].map(([name, label]) => <option key={name} value={name}>{label}</option>),
-    [[...dtypes].join()],
-  );
-  const gpus = useMemo(
-    () => data.gpus.map(({ name, memory }) => <option key={name} value={name}>{name} ({formatBytes(BigInt(memory))})</option>),
-    [data],
-  );
   return (
     <div class="filters">
       <label>
         GPUs
-        <select value={choice.gpus} onChange={(event) => set({ n: event.target.value })}>
-          {numbers}
-        </select>
+        <Select value={choice.gpus} name="n" options={numbers} set={set} />
       </label>
       <label>
         GPU
-        <select value={choice.gpu.name} onChange={(event) => set({ gpu: event.target.value })}>
-          {gpus}
-        </select>
+        <Select value={choice.gpu.name} name="gpu" options={gpus} set={set} />
       </label>
       <label>
         Weights
-        <select value={dtype} onChange={(event) => set({ dtype: event.target.value })}>
-          {weights}
-        </select>
+        <Select value={dtype} name="dtype" options={[...dtypes]} set={set} />
       </label>
       <label>
         KV cache
-        <select value={choice.kv.name} onChange={(event) => set({ kv: event.target.value })}>
-          {data.kv_dtypes.map(({ name, label }) => <option key={name} value={name}>{label}</option>)}
-        </select>
+        <Select value={choice.kv.name} name="kv" options={caches} set={set} />
       </label>
       <NumberField label="Context (tokens)" value={options.context ?? choice.context} wrong={isWrong("context")} set={(text) => set({ context: text })} />
       <NumberField label="Users" value={options.users ?? choice.users} wrong={isWrong("users")} set={(text) => set({ users: text })} />
     </div>
+  );
+}
+
+/** A choice of one of [value, label, whether it is valid], drawn again only if something differs. */
+function Select({ value, name, options, set }) {
+  return useMemo(
+    () => (
+      <select value={value} onChange={(event) => set({ [name]: event.target.value })}>
+        {options.map(([key, label, isValid = true]) => <option key={key} value={key} disabled={!isValid}>{label}</option>)}
+      </select>
+    ),
+    [value, options.join(), set],
   );
 }
 

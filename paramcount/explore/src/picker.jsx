@@ -5,7 +5,10 @@ import { findModels } from "./find.js";
 
 export function ModelPicker({ data, id, choose, label = "Model" }) {
   // made once, so that a slider that moves does not compare the names of all models
-  const options = useMemo(() => data.models.map((model) => <option key={model.id} value={model.id}>{model.name}</option>), [data]);
+  const list = useMemo(
+    () => <datalist id="models">{data.models.map((model) => <option key={model.id} value={model.id}>{model.name}</option>)}</datalist>,
+    [data],
+  );
   return (
     <label>
       {label}
@@ -21,7 +24,7 @@ export function ModelPicker({ data, id, choose, label = "Model" }) {
           event.target.reportValidity();
         }}
       />
-      <datalist id="models">{options}</datalist>
+      {list}
     </label>
   );
 }
