@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError
+from paramcount.errors import FieldName, ParamcountError
 
 NTK_FACTOR = 2  # of LlamaRotaryEmbedding in modeling_hymba.py
 
@@ -114,8 +114,8 @@ class Hymba(parts.Decoder):
         return [((word, i in c.shared_layers), 1) for i, word in enumerate(c.layer_types)]
 
     def carry(c) -> tuple[ops.Width, ...]:
-        """Keys and values of the last layer that has some."""
-        return ((c.n_kv_heads, c.d_head), (c.n_kv_heads, c.d_head_v)) if c.shared_layers else ()
+        """Keys and values of the last layer that has some, of full attention, then of a window."""
+        return ((c.n_kv_heads, c.d_head), (c.n_kv_heads, c.d_head_v)) * 2 if c.shared_layers else ()
 
     def layer(c, x: Data, *passed: Any) -> Any:
         *before, kind = passed
@@ -138,7 +138,7 @@ class Hymba(parts.Decoder):
         own = {} if shares else {"qkv.k": k, "qkv.v": v}
         widths = {"qkv.q": (c.n_heads, c.d_head), **own, "mixer.x": c.d_inner, "mixer.gate": c.d_inner}
         q, *heads, u, z = ops.fused(x, prefix + "in_proj", widths, bias=c.mixer_bias)
-        a, kv = c.attend(q, before if shares else heads, prefix + "self_attn.", word, shares)
+        a, kv = c.attend(q, heads, prefix + "self_attn.", word, tuple(before))
         a = ops.reshape(a, c.d_inner)  # [n, d_inner]
         y = c.scan(u, prefix) * ops.activate(z, "silu")  # [n, d_inner]
         y = c.norm(a, prefix + "pre_avg_layernorm1") + c.norm(y, prefix + "pre_avg_layernorm2")
@@ -146,16 +146,19 @@ class Hymba(parts.Decoder):
         return ops.linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias), kv
 
     def attend(
-        c: Any, q: Data, kv: Sequence[Data], prefix: str, word: str, shares: bool
-    ) -> tuple[Data, Sequence[Data]]:
+        c: Any, q: Data, own: Sequence[Data], prefix: str, word: str, before: tuple[Data, ...]
+    ) -> tuple[Data, tuple[Data, ...]]:
+        """Attended values, and what is passed on. `own`: keys and values, unless the layer shares those before it."""
         mask: ops.Mask = ops.Causal(hides_front=True)
         if word == "sliding_attention":
             mask = mask & ops.WindowAndFront(c.window + 1, front=c.n_meta_tokens)
-        q, k = c.prepare_one(q, prefix + "q_norm"), kv[0]
-        if not shares:
-            k = c.prepare_one(k, prefix + "k_norm")
-            kv = [ops.cache_and_front(y, mask, c.n_meta_tokens) for y in (k, kv[1])]
-        return ops.attend(q, *kv, mask=mask), kv  # [n, n_heads, d_head_v]
+        if own:
+            heads = (c.prepare_one(own[0], prefix + "k_norm"), own[1])
+            k, v = (ops.cache_and_front(y, mask, c.n_meta_tokens) for y in heads)
+            before = parts.replace_shared(before, word, k, v)
+        else:
+            k, v = parts.find_shared(before, word)
+        return ops.attend(c.prepare_one(q, prefix + "q_norm"), k, v, mask=mask), before  # [n, n_heads, d_head_v]
 
     def prepare_one(c, x: Data, norm: str) -> Data:
         """Queries or keys: norms, if there are any, and the rotation."""
@@ -180,3 +183,9 @@ class Hymba(parts.Decoder):
         sizes.check_heads_fill(c)
         sizes.check_divides(c, "n_kv_heads", "n_heads")
         sizes.check_divides(c, "n_heads", "d_inner")
+        types = ["" if i in c.shared_layers else word for i, word in enumerate(c.layer_types)]
+        for i in c.shared_layers:
+            types[i] = types[i - 1] if i else ""
+            if types[i] != c.layer_types[i]:
+                expected = f"{c.layer_types[i]} in layer {i - 1} too, whose keys and values layer {i} shares"
+                raise sizes.make_value_error(types[i] or None, FieldName("layer_types"), expected)

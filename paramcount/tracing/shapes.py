@@ -10,6 +10,7 @@ from paramcount.flow import (
     BlockSums,
     Body,
     Cache,
+    CacheAndFront,
     Data,
     Fourier,
     Join,
@@ -107,7 +108,8 @@ class Shapes:
     def count_visible_keys(self, cache: Cache) -> int:
         """Number of keys when decoding: the cached ones and those of the new tokens."""
         past, trim = self.options.past or 0, cache.mask.trim
-        return self.options.tokens + (past if trim is None else min(past, trim - 1))
+        front = cache.front if isinstance(cache, CacheAndFront) else 0  # rows that are counted apart
+        return self.options.tokens + (past if trim is None else min(past, trim - front - 1))
 
     def count_rows(self, data: Data) -> int | str:
         """Length of the first axis, with rows that are put in front of the sequence."""
