@@ -19,7 +19,6 @@ from paramcount.costs.sharding import (
     share_weights,
     split_layers,
 )
-from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.formats.weights import get_label, list_padded_labels
 
@@ -87,10 +86,6 @@ class Engine:
             return others or convolutions
         return f"{others}, convolutions {convolutions}"
 
-    def load_weights(self, rows: Sequence[StoredTensor], request: CacheRequest) -> Sequence[StoredTensor]:
-        """The tensors as the engine keeps them in memory, which may pad or repack those of the files."""
-        return rows
-
     def choose_utilization(self, options: Mapping[str, Any]) -> float:
         """The share of a device's memory that it uses if the user names none."""
         return self.utilization
@@ -113,14 +108,8 @@ class Engine:
 
     def share_weights(self, deployment: Deployment) -> tuple[int, ...]:
         """Bytes of the weights on one device of each stage; they are the same for every device, context and batch."""
-        parallel = deployment.parallel
-        request = deployment.request._replace(tp=parallel.tp)
-        key = (self.name, parallel, request.kv_dtype, *sorted(request.options.items()))
-        return compute_once(
-            deployment.rows,
-            key,
-            lambda: share_weights(self.load_weights(deployment.rows, request), deployment.shape, parallel),
-        )
+        rows, shape, parallel = deployment.rows, deployment.shape, deployment.parallel
+        return compute_once(rows, ("weights", parallel), lambda: share_weights(rows, shape, parallel))
 
     def measure(self, deployment: Deployment) -> tuple[Share, ...]:
         """The share of one device of each pipeline stage."""
