@@ -46,8 +46,8 @@ ZERO = read_zero_sizes()
 WITHOUT_FLAGS = {  # of their own
     "aya_vision", "clip", "clip_text_model", "clip_vision_model", "cohere2_vision", "cpmant", "deepseek_vl",
     "exaone4_5", "fun_asr_nano", "glmasr", "hyperclovax_vision_v2", "inkling_mm_model", "kimi_k25", "kimi_vl",
-    "minicpmv2", "moshi", "paligemma", "pi0", "qwen2_audio", "qwen3_asr", "siglip_text_model", "vibevoice_asr",
-    "video_llama_3", "voxtral",
+    "minicpmv2", "moshi", "paligemma", "pi0", "qwen2_audio", "qwen3_asr", "siglip_text_model",
+    "speecht5.SpeechT5ForTextToSpeech", "vibevoice_asr", "video_llama_3", "voxtral",
 }  # fmt: skip
 WITHOUT_SIZES = {"deepseek_vl", "encoder-decoder"}  # of their own
 
