@@ -198,17 +198,23 @@ MISTRAL3_FILE = (
 )
 # Meta's names, and Mistral's of its towers.
 METAS = (
-    (r"^(language_model\.)?model\.", ""), (r"^(language_model\.)?lm_head", "output"),
-    ("^embed_tokens", "tok_embeddings"), (r"self_attn\.(.)_proj", r"attention.w\1"),
-    (r"attention\.(.)_proj", r"attention.w\1"), ("input_layernorm", "attention_norm"),
-    ("post_attention_layernorm", "ffn_norm"), (r"(mlp|feed_forward)\.gate_proj", "feed_forward.w1"),
-    (r"(mlp|feed_forward)\.down_proj", "feed_forward.w2"), (r"(mlp|feed_forward)\.up_proj", "feed_forward.w3"),
-    ("block_sparse_moe", "feed_forward"), ("^vision_tower", "vision_encoder"),
+    (r"^(language_model\.)?model\.", ""),
+    (r"^(language_model\.)?lm_head", "output"),
+    ("^embed_tokens", "tok_embeddings"),
+    (r"self_attn\.(.)_proj", r"attention.w\1"),
+    (r"attention\.(.)_proj", r"attention.w\1"),
+    ("input_layernorm", "attention_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    (r"(mlp|feed_forward)\.gate_proj", "feed_forward.w1"),
+    (r"(mlp|feed_forward)\.down_proj", "feed_forward.w2"),
+    (r"(mlp|feed_forward)\.up_proj", "feed_forward.w3"),
+    ("block_sparse_moe", "feed_forward"),
+    ("^vision_tower", "vision_encoder"),
     (r"^multi_modal_projector\.patch_merger", "patch_merger"),
     (r"^multi_modal_projector\.norm", "pre_mm_projector_norm"),
     (r"^multi_modal_projector\.linear_1", "vision_language_adapter.w_in"),
     (r"^multi_modal_projector\.linear_2", "vision_language_adapter.w_out"),
-)  # fmt: skip
+)
 VISUAL = add_biases(
     read_shapes("attn.qkv 12 4, attn.proj 4 4, mlp.linear_fc1 6 4, mlp.linear_fc2 4 6, norm1 4, norm2 4")
 )

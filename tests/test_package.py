@@ -23,11 +23,19 @@ ROOT = Path(pc.__file__).parent
 
 # From the ground up: a package or a module of the root imports only from levels below its own.
 LEVELS = [
-    ["errors", "lazy", "version"], ["flow", "formats", "output", "schemas", "symbolic", "tiny"], ["gpt2", "sizes"],
-    ["counting", "parts"], ["declare", "formulas"], ["architectures"], ["huggingface", "zoo"],
-    ["checkpoints", "explaining", "tracing", "views"], ["auditing", "costs", "drawing", "execution", "loading"],
-    ["database", "explore", "sweeping"], ["api", "cli"], ["__init__", "__main__"],
-]  # fmt: skip
+    ["errors", "lazy", "version"],
+    ["flow", "formats", "output", "schemas", "symbolic", "tiny"],
+    ["gpt2", "sizes"],
+    ["counting", "parts"],
+    ["declare", "formulas"],
+    ["architectures"],
+    ["huggingface", "zoo"],
+    ["checkpoints", "explaining", "tracing", "views"],
+    ["auditing", "costs", "drawing", "execution", "loading"],
+    ["database", "explore", "sweeping"],
+    ["api", "cli"],
+    ["__init__", "__main__"],
+]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 
 

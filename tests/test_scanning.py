@@ -254,9 +254,12 @@ def test_the_id_of_a_config_in_the_directory_itself_is_a_dot() -> None:
 def test_identical_layers_share_a_row(run: Runner) -> None:
     rows = json.loads(run("deepseek-v3", "--by", "layer", "--json").out)["by_layer"]
     assert [(row["where"], row["kind"], row["layers"], row["each"]) for row in rows] == [
-        ("embedding", "", 1, 926_679_040), ("model.layers 0–2", "dense", 3, 583_483_392),
-        ("model.layers 3–60", "moe", 58, 11_507_286_016), ("norm", "", 1, 7_168), ("lm_head", "", 1, 926_679_040),
-    ]  # fmt: skip
+        ("embedding", "", 1, 926_679_040),
+        ("model.layers 0–2", "dense", 3, 583_483_392),
+        ("model.layers 3–60", "moe", 58, 11_507_286_016),
+        ("norm", "", 1, 7_168),
+        ("lm_head", "", 1, 926_679_040),
+    ]
     assert sum(row["parameters"] for row in rows) == 671_026_404_352
 
 
