@@ -114,7 +114,11 @@ WIDE = Layout(
 # own recursion there.
 BAICHUAN = Layout(
     {
-        "model_type": "baichuan", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+        "model_type": "baichuan",
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
         "intermediate_size": 48,
     },
     "baichuan",
@@ -127,12 +131,16 @@ BAICHUAN = Layout(
         "blk.0.ffn_up.weight": (48, 32),
     }
     | {"blk.0.ffn_down.weight": (32, 48)},
-)  # fmt: skip
+)
 # StableLM 2 12B: norms of each head, one under the other (StableLMModel._stack_qk_norm, whose result the converter of
 # today drops).
 STABLELM = Layout(
     {
-        "model_type": "stablelm", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+        "model_type": "stablelm",
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
         "num_key_value_heads": 2,
     }
     | {"intermediate_size": 48, "qk_layernorm": True, "use_parallel_residual": True},
@@ -152,7 +160,7 @@ STABLELM = Layout(
         "blk.0.ffn_up.weight": (48, 32),
     }
     | {"blk.0.ffn_down.weight": (32, 48)},
-)  # fmt: skip
+)
 
 
 def list_layouts() -> dict[str, Layout]:

@@ -8,8 +8,14 @@ from pathlib import Path
 DATA = Path(__file__).parent / "data"
 ZOO = Path(__file__).parent.parent / "configs"
 MODELS = (
-    "gpt2-small", "llama-3.2-11b-vision", "mixtral-8x7b", "deepseek-v3", "gpt-oss-20b", "t5-small", "jamba-v0.1",
-)  # fmt: skip
+    "gpt2-small",
+    "llama-3.2-11b-vision",
+    "mixtral-8x7b",
+    "deepseek-v3",
+    "gpt-oss-20b",
+    "t5-small",
+    "jamba-v0.1",
+)
 CONFIGS = ("gemma-3-27b-it", "bert-base-uncased", "Qwen3.5-35B-A3B")
 HEADERS = ("llama-GPTQ", "gpt2", "gpt_oss-MXFP4", "deepseek_v3-FP8", "llama-tied")
 CLAIMS = """\

@@ -18,26 +18,42 @@ Config: TypeAlias = dict[str, Any]
 
 # Two layers, width 8, 4 heads of 2 over 2 heads of keys and values, MLP 12, 16 tokens.
 SIZES: Config = {
-    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 16,
-}  # fmt: skip
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 16,
+}
 DENSE: Config = {**SIZES, "intermediate_size": 12}
 EXPERTS: Config = {**DENSE, "num_experts_per_tok": 2}
 LLAMA: Config = {"model_type": "llama", **DENSE}
 PHI3: Config = {"model_type": "phi3", **DENSE, "pad_token_id": 0}
 MIXTRAL: Config = {"model_type": "mixtral", **EXPERTS, "num_local_experts": 3}
 QWEN3_MOE: Config = {
-    "model_type": "qwen3_moe", **EXPERTS, "head_dim": 2, "moe_intermediate_size": 6, "num_experts": 3,
-}  # fmt: skip
+    "model_type": "qwen3_moe",
+    **EXPERTS,
+    "head_dim": 2,
+    "moe_intermediate_size": 6,
+    "num_experts": 3,
+}
 GPT2: Config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 16, "n_positions": 10}
 BERT: Config = {
-    "model_type": "bert", "architectures": ["BertForMaskedLM"], **DENSE, "max_position_embeddings": 10,
+    "model_type": "bert",
+    "architectures": ["BertForMaskedLM"],
+    **DENSE,
+    "max_position_embeddings": 10,
     "type_vocab_size": 2,
-}  # fmt: skip
+}
 # Towers of two layers, width 4, MLP 6, four patches of 2 × 2.
 EYES: Config = {
-    "hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 4,
-    "patch_size": 2, "num_channels": 3,
-}  # fmt: skip
+    "hidden_size": 4,
+    "intermediate_size": 6,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 4,
+    "patch_size": 2,
+    "num_channels": 3,
+}
 HEADLESS: Config = {"model_type": "siglip_vision_model", **EYES, "vision_use_head": False}
 GEMMA: Config = {**DENSE, "head_dim": 2}
 
@@ -58,9 +74,15 @@ MISTRAL3 = see(
     tie_word_embeddings=False,
 )
 QWEN3_VL: Config = {
-    "depth": 2, "hidden_size": 4, "intermediate_size": 6, "num_heads": 2, "out_hidden_size": 8, "patch_size": 2,
-    "num_position_embeddings": 9, "deepstack_visual_indexes": [0],
-}  # fmt: skip
+    "depth": 2,
+    "hidden_size": 4,
+    "intermediate_size": 6,
+    "num_heads": 2,
+    "out_hidden_size": 8,
+    "patch_size": 2,
+    "num_position_embeddings": 9,
+    "deepstack_visual_indexes": [0],
+}
 QWEN3_VL_MOE = see(
     "qwen3_vl_moe",
     {**QWEN3_MOE, "model_type": "qwen3_vl_moe_text", "tie_word_embeddings": False},
@@ -115,11 +137,11 @@ ATTENTION_TOGETHER = read_shapes("self_attn.qkv_proj.weight 16 8, self_attn.o_pr
 TOGETHER = ATTENTION_TOGETHER | read_shapes("mlp.gate_up_proj.weight 24 8, mlp.down_proj.weight 8 12")
 QK_NORMS = read_shapes("self_attn.q_norm.weight 2, self_attn.k_norm.weight 2")
 GPT2_LAYER = transpose_shapes(
-    add_biases(
-        read_shapes("attn.c_attn 24 8, attn.c_proj 8 8, mlp.c_fc 32 8, mlp.c_proj 8 32, ln_1 8, ln_2 8")
-    ),
-    "attn.weight", "fc.weight", "proj.weight",
-)  # fmt: skip
+    add_biases(read_shapes("attn.c_attn 24 8, attn.c_proj 8 8, mlp.c_fc 32 8, mlp.c_proj 8 32, ln_1 8, ln_2 8")),
+    "attn.weight",
+    "fc.weight",
+    "proj.weight",
+)
 GPT2_TABLES = read_shapes("wte.weight 16 8, wpe.weight 10 8, ln_f.weight 8, ln_f.bias 8")
 
 LLAMA_FILE = TABLES | repeat_layers(NORMS | APART | MLP)

@@ -22,9 +22,13 @@ from paramcount.zoo import Model
 DATA = Path(__file__).parent / "data"
 PROFILED = 0.03  # how far what an engine measures may lie from what is computed
 ENGINES = {
-    "vllm": "vLLM", "sglang": "SGLang", "llama_cpp": "llama.cpp", "ollama": "Ollama", "transformers": "transformers",
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "llama_cpp": "llama.cpp",
+    "ollama": "Ollama",
+    "transformers": "transformers",
     "training": "PEFT and DeepSpeed",
-}  # fmt: skip
+}
 FULFILLED = 0.9  # of the figures of a kind, in the part that was looked at and in the one that was put aside
 
 

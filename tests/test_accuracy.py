@@ -14,10 +14,15 @@ DATA = Path(__file__).parent / "data"
 GUIDE = Path(pc.__file__).parent / "docs" / "accuracy.md"
 # {row: zoo id, or name of a config in tests/data/config_truth}
 MODELS = {
-    "Llama 3.1 8B": "llama-3.1-8b", "Gemma 3 27B": "gemma-3-27b-it", "Mixtral 8x7B": "mixtral-8x7b",
-    "DeepSeek-V3": "deepseek-v3", "gpt-oss-20b": "gpt-oss-20b", "Qwen3-Next 80B-A3B": "qwen3-next-80b-a3b",
-    "Jamba v0.1": "Jamba-v0.1", "T5 small": "t5-small",
-}  # fmt: skip
+    "Llama 3.1 8B": "llama-3.1-8b",
+    "Gemma 3 27B": "gemma-3-27b-it",
+    "Mixtral 8x7B": "mixtral-8x7b",
+    "DeepSeek-V3": "deepseek-v3",
+    "gpt-oss-20b": "gpt-oss-20b",
+    "Qwen3-Next 80B-A3B": "qwen3-next-80b-a3b",
+    "Jamba v0.1": "Jamba-v0.1",
+    "T5 small": "t5-small",
+}
 N = 32_768
 # Values in the cache of one sequence of N tokens: by hand, from the published sizes
 CACHED = {

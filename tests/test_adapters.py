@@ -350,8 +350,13 @@ def test_warnings_name_patterns_without_effect_and_those_that_may_match_an_activ
 
 def test_the_command_line_takes_patterns(run: Runner) -> None:
     options = [
-        "--layers-to-transform", "0,3", "--rank-pattern", "k_proj=4", "--exclude-modules", "layers.3.self_attn.k_proj",
-    ]  # fmt: skip
+        "--layers-to-transform",
+        "0,3",
+        "--rank-pattern",
+        "k_proj=4",
+        "--exclude-modules",
+        "layers.3.self_attn.k_proj",
+    ]
     result = run("lora", "llama-3.1-8b", "--targets", "q_proj,k_proj", *options, "--json")
     rows = [(row["name"].rpartition(".")[2], row["copies"], row["rank"]) for row in json.loads(result.out)["modules"]]
     assert rows == [("q_proj", 2, 16), ("k_proj", 1, 4)]

@@ -107,12 +107,15 @@ def test_the_sentences_say_what_steps_do() -> None:
     steps = pc.trace("gpt2-small", tokens=8).steps
     sentences = [explain_step(steps, i) for i in range(len(steps))]
     assert sentences[:8] == [
-        "An input of the model.", "Looks up a row of its table for each of the token ids.",
-        "Looks up a row of its table for each position.", "Adds the position embedding to the token embedding.",
+        "An input of the model.",
+        "Looks up a row of its table for each of the token ids.",
+        "Looks up a row of its table for each position.",
+        "Adds the position embedding to the token embedding.",
         "Layer norm, ε = 1e-5. Reads the layer's input.",
-        "Multiplies the output of norm by a weight matrix and adds a bias.", "Takes the queries out of the q, k and v.",
+        "Multiplies the output of norm by a weight matrix and adds a bias.",
+        "Takes the queries out of the q, k and v.",
         "Takes the keys out of the q, k and v.",
-    ]  # fmt: skip
+    ]
     assert sentences[14] == "Adds the output projection to the layer's input."
     assert sentences[17] == "GELU (tanh). Reads the up projection."
     assert sentences[19] == "Adds the down projection to the sum."

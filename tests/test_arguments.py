@@ -16,13 +16,19 @@ from tests.sources import read_tree
 ROOT = Path(pc.__file__).parent
 CASES: dict[str, tuple[Callable[[], object], list[str], str, str]] = {  # what raises, the command, and what both name
     "a missing model": (lambda: pc.count("a/b"), ["a/b"], "download=True fetches", "--download fetches"),
-    "an unknown GPU": (lambda: pc.memory("gpt2-small", gpu="x"), ["memory", "gpt2-small", "--gpu", "x"],
+    "an unknown GPU": (
+        lambda: pc.memory("gpt2-small", gpu="x"),
+        ["memory", "gpt2-small", "--gpu", "x"],
         "gpu = 'x' (expected a name from `paramcount docs gpus`, or memory with a size)",
-        "--gpu 'x' (expected a name from `paramcount docs gpus`, or --memory with a size)"),
-    "a revision": (lambda: pc.count("https://huggingface.co/a/b/tree/v1"), ["https://huggingface.co/a/b/tree/v1"],
+        "--gpu 'x' (expected a name from `paramcount docs gpus`, or --memory with a size)",
+    ),
+    "a revision": (
+        lambda: pc.count("https://huggingface.co/a/b/tree/v1"),
+        ["https://huggingface.co/a/b/tree/v1"],
         "(expected download=True, or https://huggingface.co/a/b for the main revision)",
-        "(expected --download, or https://huggingface.co/a/b for the main revision)"),
-}  # fmt: skip
+        "(expected --download, or https://huggingface.co/a/b for the main revision)",
+    ),
+}
 # Modules that only commands call, and their options.
 OF_COMMANDS = {
     "database/export.py": {"--table"},

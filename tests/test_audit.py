@@ -385,10 +385,14 @@ def test_a_claim_has_the_expected_verdict(model: str, column: str, claims: str, 
 @pytest.mark.parametrize(
     ("model", "context"),
     [
-        ("Qwen3-0.6B", "32K"), ("Qwen3-1.7B", "32K"), ("Qwen3-4B", "32K"), ("Qwen3-8B", "128K"),
-        ("Qwen3-235B-A22B", "128K"), ("Qwen2-7B", "128K"),
+        ("Qwen3-0.6B", "32K"),
+        ("Qwen3-1.7B", "32K"),
+        ("Qwen3-4B", "32K"),
+        ("Qwen3-8B", "128K"),
+        ("Qwen3-235B-A22B", "128K"),
+        ("Qwen2-7B", "128K"),
     ],
-)  # fmt: skip
+)
 def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, context: str) -> None:
     """github QwenLM/qwenlm.github.io: content/blog/qwen3/index.md@995992005d13 and qwen2/index.md@85fdb14c8be8.
 
@@ -402,12 +406,15 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
     [
         ("qwen3-0.6b", "0.75B", "= total 596,049,920 plus tied LM head counted twice 155,582,464, rounded"),
         ("mixtral-8x7b", "12.9B", "= active 12,879,925,248, rounded"),
-        ("llama-2-70b", "70B",
-         "rounded to the nearest 10 B; "
-         "also published in github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md"),
+        (
+            "llama-2-70b",
+            "70B",
+            "rounded to the nearest 10 B; "
+            "also published in github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
+        ),
         ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 plus legacy buffers 2,048"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note: str) -> None:
     found = audit_cell(model, "params", claim)
     assert (found.verdict, found.note) == ("wrong", note)
@@ -422,17 +429,23 @@ def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note:
         ({"model": "GPT-3 175B or “GPT-3”", "params": "175B"}, "gpt-3", ""),
         ({"model": "[**Qwen2.5-7B**](https://a.b)", "params": "7B"}, "qwen2.5-7b", ""),
         ({"model": "meta-llama/Llama-3.1-8B", "params": "8B"}, "llama-3.1-8b", ""),
-        ({"model": "DeepSeek-V3.1", "params": "671B"}, "deepseek-v3",
-         "uses the zoo entry of deepseek-v3, which has the same sizes"),
+        (
+            {"model": "DeepSeek-V3.1", "params": "671B"},
+            "deepseek-v3",
+            "uses the zoo entry of deepseek-v3, which has the same sizes",
+        ),
         ({"model": "Lama-3.1-8B", "params": "8B"}, None, "not in the zoo; did you mean llama-3.1-8b or llama-3-8b?"),
-        ({"model": "GPT-3 or GPT-2", "params": "3B"}, None,
-         "not in the zoo; did you mean gpt-3-large, gpt-3-2.7b or gpt2-small?"),
+        (
+            {"model": "GPT-3 or GPT-2", "params": "3B"},
+            None,
+            "not in the zoo; did you mean gpt-3-large, gpt-3-2.7b or gpt2-small?",
+        ),
         ({"model": "phi-3-mini-4k-instruct", "params": "3.8B"}, "phi-3-mini", ""),
         ({"model": "xyz-9-nano-4k-instruct", "params": "3.8B"}, None, "not in the zoo"),
         ({"model": "25M", "layers": "8"}, None, "not in the zoo"),
         ({"model": "", "params": "8B"}, None, "no model name"),
     ],
-)  # fmt: skip
+)
 def test_a_name_matches_a_spelling_of_a_model_or_no_model(names: dict[str, str], id: str | None, note: str) -> None:
     (row,) = pc.audit([names]).rows
     assert (row.id, row.note) == (id, note)
@@ -655,13 +668,17 @@ def test_columns_are_models_only_if_the_zoo_has_one_of_them() -> None:
 @pytest.mark.parametrize(
     ("text", "headings"),
     [
-        ("Model,Size,,Architecture,\n,Params (B),FP16 (GB),Layers,Hidden\n",
-         ["model", "total", "bytes", "n_layers", "d_model"]),
-        ("|Model|Params||Heads||\n|-|-|-|-|-|\n||Total|Active|Q|KV|\n",
-         ["model", "total", "active", "n_heads", "n_kv_heads"]),
+        (
+            "Model,Size,,Architecture,\n,Params (B),FP16 (GB),Layers,Hidden\n",
+            ["model", "total", "bytes", "n_layers", "d_model"],
+        ),
+        (
+            "|Model|Params||Heads||\n|-|-|-|-|-|\n||Total|Active|Q|KV|\n",
+            ["model", "total", "active", "n_heads", "n_kv_heads"],
+        ),
         ("Model,Experts,,Layers\n,Total,Active,\n", ["model", "n_routed_experts", "n_active_experts", "n_layers"]),
     ],
-)  # fmt: skip
+)
 def test_headings_on_two_lines_are_combined(text: str, headings: list[str]) -> None:
     row = "gpt2-xl" + ("|" if "|" in text else ",") * (len(headings) - 1) + "\n"
     (table,) = from_text(text + (f"|{row}" if "|" in text else row), "f").claims
@@ -690,14 +707,16 @@ def test_a_line_of_claims_below_a_blank_heading_is_not_a_line_of_headings() -> N
         # the model card of EleutherAI/pythia-12b-deduped
         ("| Pythia model | Layers | Model Dim |\n|-|-|-|\n| 70M | 6 | 512 |\n", ["70M"]),
         # the model card of allenai/OLMo-2-0425-1B
-        ("| Size | Layers | Hidden Size |\n|-|-|-|\n"
-         "| [OLMo 2-1B](https://a.b) | 16 | 2048 |\n| [OLMo 2-7B](https://a.b) | 32 | 4096 |\n",
-         ["OLMo 2-1B", "OLMo 2-7B"]),
+        (
+            "| Size | Layers | Hidden Size |\n|-|-|-|\n"
+            "| [OLMo 2-1B](https://a.b) | 16 | 2048 |\n| [OLMo 2-7B](https://a.b) | 32 | 4096 |\n",
+            ["OLMo 2-1B", "OLMo 2-7B"],
+        ),
         # "Small-to-Large Generalization: Data Influences Models Consistently Across Scale", table 10
         ("| | | |\n|-|-|-|\n| | Model Dim | Heads |\n| MPT-80M (small) | 640 | 10 |\n", ["MPT-80M (small)"]),
         ("preset,params,layers\ntiny,13.0M,6\n", ["tiny"]),
     ],
-)  # fmt: skip
+)
 def test_the_first_column_may_name_the_models_under_another_heading(text: str, names: list[str]) -> None:
     assert [row.model for row in audit_tables([from_text(text, "f")]).rows] == names
 
@@ -749,10 +768,14 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
         (b"model,params\n", "f contains no rows (expected at least one row below the header)"),
         (b"name,colour\n1,red\n", f"f contains no table of claims: its columns are name, colour (expected {COLUMNS})"),
         (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f contains no table of claims (expected {COLUMNS})"),
-        (b"model,params\ngp\0t2,1\n",
-         "f, line 2 contains the control character '\\x00' (expected a CSV or Markdown file)"),
-        (b"model,params\ngpt2,\x1b[31m7B\n",
-         "f, line 2 contains the control character '\\x1b' (expected a CSV or Markdown file)"),
+        (
+            b"model,params\ngp\0t2,1\n",
+            "f, line 2 contains the control character '\\x00' (expected a CSV or Markdown file)",
+        ),
+        (
+            b"model,params\ngpt2,\x1b[31m7B\n",
+            "f, line 2 contains the control character '\\x1b' (expected a CSV or Markdown file)",
+        ),
         (b"model,params\n\ngpt2,1,2\n", "f, line 3 has 3 cells (expected 2, as in the first line)"),
         (b"model,params\ngpt2\n", "f, line 2 has 1 cell (expected 2, as in the first line)"),
         (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3 has 3 cells (expected at most 2, as in the header)"),
@@ -761,12 +784,14 @@ COLUMNS = "a column named model and others such as parameters, active, non-embed
         (b"model,params\n" + b"gpt2,1\n" * 60000, "f has more than 100,000 cells (expected at most 100,000)"),
         (b"a" * (5 << 20), "f is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
         (b"\xff\xfem\0o\0", "f is not valid UTF-8 (expected a CSV or Markdown file)"),
-        (b"version https://git-lfs.github.com/spec/v1\n",
-         "f is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a CSV or Markdown file)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "f is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a CSV or Markdown file)",
+        ),
         (b"GGUF\3\0\0\0", "f is a GGUF file (expected a CSV or Markdown file)"),
     ],
     ids=range(17),
-)  # fmt: skip
+)
 def test_invalid_files_are_one_line_errors_with_their_place(data: bytes, message: str) -> None:
     assert error_of(from_bytes, data, "f") == message
     assert_one_line(message)

@@ -31,9 +31,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 COMPONENT_OF = {colour: name for name, colour in COLOURS.items()}
 HOSTILE = [
-    "<script>alert(1)</script>", "a & b \"c\" 'd'", "$\\frac{1}{0}$ $x^2$", "\x1b[31m\u202ered\nline", "]]>--><!--",
-    "模型 🦙", "%s {0} \\N{DIGIT ONE}",
-]  # fmt: skip
+    "<script>alert(1)</script>",
+    "a & b \"c\" 'd'",
+    "$\\frac{1}{0}$ $x^2$",
+    "\x1b[31m\u202ered\nline",
+    "]]>--><!--",
+    "模型 🦙",
+    "%s {0} \\N{DIGIT ONE}",
+]
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 

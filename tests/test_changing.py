@@ -40,9 +40,13 @@ SHARED = [id for id in OTHERS if ROWS[id]["architecture"] == "albert"]  # all la
 LIKE_A_NEW_LAYER = {"evolla-10b": 30, "gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
 TINY_OLMOE = {
-    "model_type": "olmoe", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "model_type": "olmoe",
+    "hidden_size": 64,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
     "vocab_size": 100,
-}  # fmt: skip
+}
 COMPOSITE = {
     "model_type": "llava",
     "text_config": {"model_type": "llama", "num_hidden_layers": 4},
@@ -233,8 +237,13 @@ def test_a_second_change_keeps_the_first_original() -> None:
 def test_a_changed_model_has_no_published_facts_of_the_original() -> None:
     model = pc.what_if("deepseek-v3", n_layers=60)
     assert (model.checked, model.published, model.release, model.sources, model.hf, model.publisher) == (
-        "unverified", (), None, (), None, None,
-    )  # fmt: skip
+        "unverified",
+        (),
+        None,
+        (),
+        None,
+        None,
+    )
     assert (pc.count(model).release, pc.count(model).checkpoint) == ({}, None)
     assert (model.id, model.context_length) == ("deepseek-v3", 163840)
     assert pc.what_if("gpt2-small", n_positions=2048).context_length is None
@@ -242,9 +251,12 @@ def test_a_changed_model_has_no_published_facts_of_the_original() -> None:
 
 def test_a_changed_config_keeps_its_class_and_warnings() -> None:
     classifier = {
-        **TINY_OLMOE, "num_experts": 8, "num_experts_per_tok": 2, "architectures": ["OlmoeModel"],
+        **TINY_OLMOE,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "architectures": ["OlmoeModel"],
         "conv_kernel_size": 4,
-    }  # fmt: skip
+    }
     model = pc.what_if(classifier, n_layers=3)
     count = pc.count(model)
     assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeModel", 0, ("lm_head",))

@@ -433,9 +433,12 @@ def test_experts_are_counted_whether_separate_or_stacked() -> None:
 def test_a_gguf_file_is_counted() -> None:
     writer = gguf.GGUFWriter("model.gguf", "llama")
     shapes = {
-        "token_embd.weight": (32, 64), "blk.0.attn_q.weight": (64, 64), "blk.0.ffn_up.weight": (96, 64),
-        "blk.0.attn_norm.weight": (64,), "output.weight": (32, 64),
-    }  # fmt: skip
+        "token_embd.weight": (32, 64),
+        "blk.0.attn_q.weight": (64, 64),
+        "blk.0.ffn_up.weight": (96, 64),
+        "blk.0.attn_norm.weight": (64,),
+        "output.weight": (32, 64),
+    }
     values = np.random.default_rng(0)
     for name, shape in shapes.items():
         array = values.standard_normal(shape, dtype=np.float32)

@@ -94,12 +94,16 @@ def test_the_reference_saves_exactly_the_tensors_of_its_config(name: str, verify
 @pytest.mark.parametrize(
     ("name", "scheme"),
     [
-        ("deepseek_v3-FP8", "FP8 in blocks of 16 × 16"), ("qwen3_moe-FP8_together", "FP8 in blocks of 16 × 16"),
-        ("llama-GPTQ", "GPTQ, 4 bits, groups of 16"), ("gpt2-GPTQ", "GPTQ, 4 bits, groups of 16"),
-        ("llama-AWQ", "AWQ, 4 bits, groups of 16"), ("gpt_oss-MXFP4", "MXFP4"), ("other/llama-NVFP4", "NVFP4"),
+        ("deepseek_v3-FP8", "FP8 in blocks of 16 × 16"),
+        ("qwen3_moe-FP8_together", "FP8 in blocks of 16 × 16"),
+        ("llama-GPTQ", "GPTQ, 4 bits, groups of 16"),
+        ("gpt2-GPTQ", "GPTQ, 4 bits, groups of 16"),
+        ("llama-AWQ", "AWQ, 4 bits, groups of 16"),
+        ("gpt_oss-MXFP4", "MXFP4"),
+        ("other/llama-NVFP4", "NVFP4"),
         ("llama-biases", None),
     ],
-)  # fmt: skip
+)
 def test_the_scheme_of_a_quantised_checkpoint_is_reported(name: str, scheme: str | None, verify: Verify) -> None:
     assert verify(name).scheme == scheme
 

@@ -285,8 +285,14 @@ def test_a_tied_copy_replaces_its_missing_original_with_a_note() -> None:
 
 def test_t5_s_embedding_may_have_any_of_its_names() -> None:
     config = {
-        "model_type": "t5", "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2, "vocab_size": 16,
-    }  # fmt: skip
+        "model_type": "t5",
+        "d_model": 8,
+        "d_kv": 4,
+        "d_ff": 12,
+        "num_layers": 1,
+        "num_heads": 2,
+        "vocab_size": 16,
+    }
     layer = {f"SelfAttention.{name}.weight": (8, 8) for name in "qkvo"}
     cross = {f"EncDecAttention.{name}.weight": (8, 8) for name in "qkvo"}
     mlp = {"DenseReluDense.wi.weight": (12, 8), "DenseReluDense.wo.weight": (8, 12)}

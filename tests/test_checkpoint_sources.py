@@ -331,10 +331,16 @@ IN_FIRST = {name: file for name, file in MAP.items() if file == FIRST}
 UNNAMED = {name: file for name, file in MAP.items() if name != "layers.1.weight"}
 # (options of write_sharded, {file: its new name, or "" if it is gone}, faults)
 LIES: dict[str, tuple[dict[str, Any], dict[str, str], list[str]]] = {
-    "moved": ({"weight_map": MAP | {"head.weight": FIRST}}, {},
-        [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"]),
-    "nowhere": ({"weight_map": MAP | {f"layers.{i}.bias": SECOND for i in range(4)}}, {},
-        [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"]),
+    "moved": (
+        {"weight_map": MAP | {"head.weight": FIRST}},
+        {},
+        [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"],
+    ),
+    "nowhere": (
+        {"weight_map": MAP | {f"layers.{i}.bias": SECOND for i in range(4)}},
+        {},
+        [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"],
+    ),
     "unnamed": ({"weight_map": UNNAMED}, {}, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
     "twice": (TWICE, {}, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
     "lacking": (
@@ -355,12 +361,17 @@ LIES: dict[str, tuple[dict[str, Any], dict[str, str], list[str]]] = {
         ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"],
     ),
     "larger": ({"total_size": TOTAL + 1}, {}, ["the index says total_size 121, but the tensors take 120 bytes"]),
-    "one of three": ({"parts": [*PARTS, {"b": np.ones(1)}], "weight_map": {}}, {"model-00002-of-00003.safetensors": ""},
-        ["model-00002-of-00003.safetensors is missing"]),
-    "one of many": ({"parts": PARTS[:1], "weight_map": {}},
+    "one of three": (
+        {"parts": [*PARTS, {"b": np.ones(1)}], "weight_map": {}},
+        {"model-00002-of-00003.safetensors": ""},
+        ["model-00002-of-00003.safetensors is missing"],
+    ),
+    "one of many": (
+        {"parts": PARTS[:1], "weight_map": {}},
         {"model-00001-of-00001.safetensors": "model-00007-of-99999.safetensors"},
-        [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"]),
-}  # fmt: skip
+        [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"],
+    ),
+}
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -487,18 +498,24 @@ WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "duplicate name 'a'"),
     ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"invalid name '\x1b[31m' (expected printable characters)"),
     ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' contains a lone surrogate (expected valid Unicode)"),
-    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
-     "weight_map lists both safetensors files and pickles (expected files of one kind)"),
-    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}",
-     "other is invalid JSON or longer than 65,536 characters (expected a checkpoint index)"),
-    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}",
-     "has more than 16 keys besides weight_map (expected a checkpoint index)"),
+    (
+        '{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
+        "weight_map lists both safetensors files and pickles (expected files of one kind)",
+    ),
+    (
+        '{"other": ' + "[" * 60_000 + ", " + ONE + "}",
+        "other is invalid JSON or longer than 65,536 characters (expected a checkpoint index)",
+    ),
+    (
+        "{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}",
+        "has more than 16 keys besides weight_map (expected a checkpoint index)",
+    ),
     ('{"model_type": "llama"}', f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("", f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("[" * 100_000, f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("[" * 100_000 + '"weight_map": {', "invalid JSON at character 0 (expected {)"),
     *((f'{{"metadata": {text}, {ONE}}}', f"metadata{message}") for text, message in METADATA.items()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG, ids=[message[:60] for _, message in WRONG])

@@ -34,9 +34,12 @@ BY_HAND = [
 ]  # which is DeepSeek-V3 in all sizes
 # What a release holds besides its model, as the difference between its total and the model's says.
 BESIDE = {
-    "gpt2-small": "masks", "gpt2-medium": "masks", "llama-2-7b": "frequencies", "qwen1.5-0.5b": "head",
+    "gpt2-small": "masks",
+    "gpt2-medium": "masks",
+    "llama-2-7b": "frequencies",
+    "qwen1.5-0.5b": "head",
     "qwen3-1.7b": "head",
-}  # fmt: skip
+}
 # What a cause of published_totals.csv is.
 KINDS = {
     "e_score_correction_bias": "buffer",

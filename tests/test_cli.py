@@ -340,10 +340,14 @@ def test_shell_completion_offers_commands_families_and_models(shell: str) -> Non
 @pytest.mark.parametrize(
     "words",
     [
-        ["./mod"], ["verify", "./mod"], ["verify", "gpt2-small", "mod"], ["why", "gpt2-small", "./mod"],
-        ["audit", "mod"], ["show", "modl"],
+        ["./mod"],
+        ["verify", "./mod"],
+        ["verify", "gpt2-small", "mod"],
+        ["why", "gpt2-small", "./mod"],
+        ["audit", "mod"],
+        ["show", "modl"],
     ],
-)  # fmt: skip
+)
 def test_shell_completion_falls_back_to_file_names(words: list[str]) -> None:
     assert complete_words("bash", *words).split() == [f"file,{words[-1]}"]
 
@@ -403,9 +407,19 @@ def test_a_guide_is_rendered_as_plain_text_that_fits_the_width() -> None:
         "```\ncode  `x`\n```\n\n- item\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n"
     )
     assert list(render_markdown(text, 40)) == [
-        "Title", "", "A bold word and a link to a site", "(https://example.org).", "", "    code  `x`", "", "- item",
-        "", "a  b", "─  ───", "1  x|y",
-    ]  # fmt: skip
+        "Title",
+        "",
+        "A bold word and a link to a site",
+        "(https://example.org).",
+        "",
+        "    code  `x`",
+        "",
+        "- item",
+        "",
+        "a  b",
+        "─  ───",
+        "1  x|y",
+    ]
 
 
 # ---- architectures

@@ -592,23 +592,60 @@ def starcoder2(c: Any) -> Any:
 
 
 TOTAL: dict[str, Callable[[Any], Any]] = {
-    "bert": bert, "bloom": bloom, "cohere": cohere, "deepseek": deepseek, "deepseek_v2": deepseek_v2,
-    "deepseek_v3": deepseek_v3, "ernie": ernie, "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3,
-    "glm4_moe": glm4_moe, "gpt2": gpt2, "gpt_bigcode": gpt_bigcode, "gpt_neox": gpt_neox, "gpt_oss": gpt_oss,
-    "jamba": jamba, "llama": llama, "mamba": mamba, "mamba2": mamba2, "minimax_text_01": minimax_text_01,
-    "mistral": mistral, "mixtral": mixtral, "mllama": mllama, "nemotron": nemotron, "olmo": olmo, "olmo2": olmo2,
-    "olmo3": olmo2, "openai-gpt": openai_gpt, "opt": opt, "phi3": phi3, "qwen": qwen, "qwen2": qwen2,
-    "qwen2_moe": qwen2_moe, "qwen3": qwen3, "qwen3_moe": qwen3_moe, "qwen3_next": qwen3_next, "starcoder2": starcoder2,
+    "bert": bert,
+    "bloom": bloom,
+    "cohere": cohere,
+    "deepseek": deepseek,
+    "deepseek_v2": deepseek_v2,
+    "deepseek_v3": deepseek_v3,
+    "ernie": ernie,
+    "gemma": gemma,
+    "gemma2": gemma2,
+    "gemma3_text": gemma3,
+    "glm4_moe": glm4_moe,
+    "gpt2": gpt2,
+    "gpt_bigcode": gpt_bigcode,
+    "gpt_neox": gpt_neox,
+    "gpt_oss": gpt_oss,
+    "jamba": jamba,
+    "llama": llama,
+    "mamba": mamba,
+    "mamba2": mamba2,
+    "minimax_text_01": minimax_text_01,
+    "mistral": mistral,
+    "mixtral": mixtral,
+    "mllama": mllama,
+    "nemotron": nemotron,
+    "olmo": olmo,
+    "olmo2": olmo2,
+    "olmo3": olmo2,
+    "openai-gpt": openai_gpt,
+    "opt": opt,
+    "phi3": phi3,
+    "qwen": qwen,
+    "qwen2": qwen2,
+    "qwen2_moe": qwen2_moe,
+    "qwen3": qwen3,
+    "qwen3_moe": qwen3_moe,
+    "qwen3_next": qwen3_next,
+    "starcoder2": starcoder2,
     "t5": t5,
-}  # fmt: skip
+}
 ENTRIES = [id for id in ZOO if ROWS[id]["architecture"] in TOTAL]
 # Weights of the routed experts that one token does not visit: total less these is active.
 UNVISITED: dict[str, Callable[[Any], Any]] = {
-    "deepseek": deepseek_unvisited, "deepseek_v2": deepseek_unvisited, "deepseek_v3": deepseek_unvisited,
-    "glm4_moe": deepseek_unvisited, "gpt_oss": gpt_oss_unvisited, "jamba": jamba_unvisited,
-    "minimax_text_01": mixtral_unvisited, "mixtral": mixtral_unvisited, "qwen2_moe": qwen2_moe_unvisited,
-    "qwen3_moe": qwen2_moe_unvisited, "qwen3_next": qwen2_moe_unvisited,
-}  # fmt: skip
+    "deepseek": deepseek_unvisited,
+    "deepseek_v2": deepseek_unvisited,
+    "deepseek_v3": deepseek_unvisited,
+    "glm4_moe": deepseek_unvisited,
+    "gpt_oss": gpt_oss_unvisited,
+    "jamba": jamba_unvisited,
+    "minimax_text_01": mixtral_unvisited,
+    "mixtral": mixtral_unvisited,
+    "qwen2_moe": qwen2_moe_unvisited,
+    "qwen3_moe": qwen2_moe_unvisited,
+    "qwen3_next": qwen2_moe_unvisited,
+}
 MTP: dict[str, Callable[[Any], Any]] = {"deepseek_v3": deepseek_v3_mtp, "glm4_moe": glm4_moe_mtp}
 
 
@@ -795,9 +832,15 @@ def test_gpt3_has_the_seeds_attention() -> None:
 
 
 GPT_3 = {
-    "gpt-3-small": 125_226_240, "gpt-3-medium": 355_871_744, "gpt-3-large": 760_300_032, "gpt-3-xl": 1_315_723_264,
-    "gpt-3-2.7b": 2_651_553_280, "gpt-3-6.7b": 6_658_404_352, "gpt-3-13b": 12_853_386_240, "gpt-3": 174_604_259_328,
-}  # fmt: skip
+    "gpt-3-small": 125_226_240,
+    "gpt-3-medium": 355_871_744,
+    "gpt-3-large": 760_300_032,
+    "gpt-3-xl": 1_315_723_264,
+    "gpt-3-2.7b": 2_651_553_280,
+    "gpt-3-6.7b": 6_658_404_352,
+    "gpt-3-13b": 12_853_386_240,
+    "gpt-3": 174_604_259_328,
+}
 
 
 @pytest.mark.parametrize(("id", "expected"), GPT_3.items())
@@ -811,9 +854,13 @@ def printed_row(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
     No reference builds it, so it is no entry: heads do not fill d_model.
     """
     sizes = {
-        "vocab_size": 50257, "n_positions": 2048, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads,
+        "vocab_size": 50257,
+        "n_positions": 2048,
+        "d_model": d_model,
+        "n_layers": n_layers,
+        "n_heads": n_heads,
         "d_head": d_head,
-    }  # fmt: skip
+    }
     flags = {"tie_word_embeddings": True, "cross_attention": False}
     c = architecture("gpt2").make({**sizes, "d_ff": 4 * d_model, **flags})
     found: int = sum_parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))

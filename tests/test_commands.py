@@ -34,9 +34,12 @@ def write_command(engine: str, *, kv_dtype: str = "bf16", parallel: Parallelism 
     ("engine", "arguments", "expected"),
     [
         ("vllm", {}, "--max-model-len 32768 --max-num-seqs 16"),
-        ("vllm", {"parallel": Parallelism(8, 2, 8), "kv_dtype": "fp8", "utilization": 0.85, "block_size": 32},
-         "--tensor-parallel-size 8 --pipeline-parallel-size 2 --enable-expert-parallel --max-model-len 32768"
-         " --max-num-seqs 16 --kv-cache-dtype fp8 --gpu-memory-utilization 0.85 --block-size 32"),
+        (
+            "vllm",
+            {"parallel": Parallelism(8, 2, 8), "kv_dtype": "fp8", "utilization": 0.85, "block_size": 32},
+            "--tensor-parallel-size 8 --pipeline-parallel-size 2 --enable-expert-parallel --max-model-len 32768"
+            " --max-num-seqs 16 --kv-cache-dtype fp8 --gpu-memory-utilization 0.85 --block-size 32",
+        ),
         (
             "vllm",
             {"parallel": Parallelism(ep=8), "enable_prefix_caching": False, "disable_hybrid_kv_cache_manager": True},
@@ -45,7 +48,7 @@ def write_command(engine: str, *, kv_dtype: str = "bf16", parallel: Parallelism 
             " --no-enable-prefix-caching --disable-hybrid-kv-cache-manager",
         ),
     ],
-)  # fmt: skip
+)
 def test_vllm_serve_has_the_flags_of_a_deployment(engine: str, arguments: dict[str, Any], expected: str) -> None:
     assert write_command(engine, **arguments) == f"vllm serve 'the model' {expected}"
 

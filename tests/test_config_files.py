@@ -219,8 +219,10 @@ OBJECT = "(expected a JSON object)"
         ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"duplicate key 'a\x1b'"),
         ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is not allowed (expected a finite number)"),
         ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is too large (expected a finite number)"),
-        ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}",
-         "a number of 5,001 digits (expected at most 100)"),
+        (
+            '{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}",
+            "a number of 5,001 digits (expected at most 100)",
+        ),
         ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deeply (expected at most 100 levels)"),
         ("[" * 100_000, "is nested too deeply (expected at most 100 levels)"),
         ("[" * 101 + "]" * 101, "is nested too deeply (expected at most 100 levels)"),
@@ -234,7 +236,7 @@ OBJECT = "(expected a JSON object)"
         ('{"model_type": "qwen3", "hidden_size": Infinity}', "hidden_size = inf (expected a positive integer)"),
         ("\ufeff{}", f"line 1 column 1: invalid JSON: unexpected UTF-8 BOM (decode using utf-8-sig) {OBJECT}"),
     ],
-)  # fmt: skip
+)
 def test_anything_but_a_json_object_is_an_error(text: str, message: str, refuse: Refuse) -> None:
     write_config("x.json", text)
     assert model_error("x.json") == refuse("x.json") == join_place("x.json", message)

@@ -82,13 +82,17 @@ def split_table(show: Show, document: dict[str, Any]) -> list[list[str]]:
             (),
             "Qwen3ForSequenceClassification",
         ),  # two labels, no bias
-        (["Qwen3ForTokenClassification", "Qwen3ForCausalLM"], TOTAL - HEAD + 2 * 4096 + 2, (),
-         "Qwen3ForTokenClassification"),
+        (
+            ["Qwen3ForTokenClassification", "Qwen3ForCausalLM"],
+            TOTAL - HEAD + 2 * 4096 + 2,
+            (),
+            "Qwen3ForTokenClassification",
+        ),
         (["MyOwnForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
         ([], TOTAL, (), "Qwen3ForCausalLM"),
         (None, TOTAL, (), "Qwen3ForCausalLM"),
     ],
-)  # fmt: skip
+)
 def test_the_first_class_in_architectures_is_counted(
     classes: Any, total: int, not_counted: tuple[str, ...], reference: str
 ) -> None:
@@ -175,9 +179,13 @@ def test_a_quantised_config_counts_the_logical_parameters() -> None:
 
 def test_an_ignored_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = QWEN | {
-        "num_experts": 64, "conv_kernel_size": 4, "max_position_embeddings": 40960, "bos_token_id": 151643,
-        "use_cache": True, "num_x": 1,
-    }  # fmt: skip
+        "num_experts": 64,
+        "conv_kernel_size": 4,
+        "max_position_embeddings": 40960,
+        "bos_token_id": 151643,
+        "use_cache": True,
+        "num_x": 1,
+    }
     warning = "ignored num_experts and conv_kernel_size (look like sizes, but Qwen3ForCausalLM does not use them)"
     count = pc.count(document)
     assert (count.warnings, count.notes, count.remarks) == ((warning,), (), (warning,))
@@ -285,9 +293,13 @@ def test_missing_sizes_at_the_top_level_of_a_multimodal_config_are_a_warning() -
         "num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLConfig"
     )
     sizes = {
-        "vocab_size": 9, "hidden_size": 256, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
+        "vocab_size": 9,
+        "hidden_size": 256,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
         "intermediate_size": 8,
-    }  # fmt: skip
+    }
     assert pc.count(of_type("qwen2_vl", **sizes)).warnings == ()
     assert pc.count(of_type("qwen2_vl", text_config={"num_hidden_layers": 1})).warnings == ()
     (warning,) = pc.count({"model_type": "dots3_note"}).warnings
@@ -406,10 +418,12 @@ def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(mode
     [
         ({"model_type": "cohere2_moe"}, {"rope_scaling": {"rope_type": "nonsense"}}),  # a field that no code reads
         ({"model_type": "olmo_hybrid"}, {"rope_parameters": {"rope_type": "nonsense", "rope_theta": None}}),
-        (of_type("step3p7", text_config={"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}),
-         {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}}),
+        (
+            of_type("step3p7", text_config={"sliding_window": 8, "layer_types": ["sliding_attention"] * 45}),
+            {"text_config": {"rope_scaling": {"rope_type": "nonsense"}}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_rope_type_is_no_error_where_the_reference_ignores_it(
     config: dict[str, Any], unread: dict[str, Any]
 ) -> None:
@@ -472,15 +486,21 @@ BERT = {
 @pytest.mark.parametrize(
     ("architectures", "warning"),
     [
-        (["Qwen2ForCausalLM"],
-         "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
-         "LlamaForCausalLM"),
-        (["FooForCausalLM"],
-         "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
-         "LlamaForCausalLM"),
-        ("LlamaForCausalLM",
-         "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
-         "LlamaForCausalLM"),
+        (
+            ["Qwen2ForCausalLM"],
+            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
+            "LlamaForCausalLM",
+        ),
+        (
+            ["FooForCausalLM"],
+            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
+            "LlamaForCausalLM",
+        ),
+        (
+            "LlamaForCausalLM",
+            "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
+            "LlamaForCausalLM",
+        ),
         ([1], "ignored architectures (expected a list of class names, found [1]); counted as LlamaForCausalLM"),
         ({"a": 1}, "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM"),
         ([], None),
@@ -488,7 +508,7 @@ BERT = {
         (["LlamaForCausalLM"], None),
         (["LlamaModel"], None),
     ],
-)  # fmt: skip
+)
 def test_architectures_that_contradict_the_model_type_are_a_warning(architectures: object, warning: str | None) -> None:
     """The reference's AutoModel classes choose by model_type and build LlamaForCausalLM with each of these."""
     count = pc.count({**LLAMA, "architectures": architectures})
@@ -667,11 +687,17 @@ def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(show: Sho
 @pytest.mark.parametrize(  # the init_kwargs of the language model in sub_configs_defaults of each config class
     ("model_type", "eps", "base"),
     [
-        ("glmasr", 1e-5, 10000), ("got_ocr2", 1e-6, 1e6), ("idefics2", 1e-5, 10000), ("idefics3", 1e-5, 10000),
-        ("lighton_ocr", 1e-6, 1e6), ("mistral3", 1e-5, 1e9), ("moss_transcribe_diarize", 1e-6, 1e6),
-        ("smolvlm", 1e-5, 10000), ("voxtral", 1e-5, 1e8),
+        ("glmasr", 1e-5, 10000),
+        ("got_ocr2", 1e-6, 1e6),
+        ("idefics2", 1e-5, 10000),
+        ("idefics3", 1e-5, 10000),
+        ("lighton_ocr", 1e-6, 1e6),
+        ("mistral3", 1e-5, 1e9),
+        ("moss_transcribe_diarize", 1e-6, 1e6),
+        ("smolvlm", 1e-5, 10000),
+        ("voxtral", 1e-5, 1e8),
     ],
-)  # fmt: skip
+)
 def test_a_missing_section_has_the_settings_that_the_config_class_gives_it(
     model_type: str, eps: float, base: float
 ) -> None:
@@ -695,10 +721,13 @@ def test_a_partial_section_has_the_other_settings_from_the_config_class(
     [
         (of_type("llama", max_position_embeddings=77), "max_position_embeddings", "context_length"),
         (of_type("opt", max_position_embeddings=77), "max_position_embeddings", "n_positions"),
-        (of_type("gemma3", text_config={"max_position_embeddings": 77}), "text_config.max_position_embeddings",
-         "context_length"),
+        (
+            of_type("gemma3", text_config={"max_position_embeddings": 77}),
+            "text_config.max_position_embeddings",
+            "context_length",
+        ),
     ],
-)  # fmt: skip
+)
 def test_keys_shows_which_key_limits_the_context(document: dict[str, object], key: str, size: str, show: Show) -> None:
     rows = list_keys(show, document)
     assert [(row["origin"], row["size"] or row["setting"]) for row in rows if row["key"] == key] == [("read", size)]
@@ -765,9 +794,13 @@ def test_qwen3_omni_is_counted_whole() -> None:
 def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
     """Its sizes are outside text_config (modeling_ovis2.py, Ovis2ForConditionalGeneration)."""
     text = {
-        "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
         "intermediate_size": 40,
-    }  # fmt: skip
+    }
     own = of_type("ovis2", tie_word_embeddings=False, vocab_size=96, hidden_size=32, text_config=text)
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
     assert pc.count(own).scope == "model"

@@ -145,15 +145,39 @@ def test_a_tied_tensor_has_the_shape_of_the_other_tensor(id: str) -> None:
 
 # Decoders whose LM head has a bias in modeling_*.py; that of every encoder except NeoMME has one.
 BIASED_HEADS = {
-    "bert-generation", "codegen", "ctrl", "flaubert", "git", "gptj", "modernbert-decoder", "phi", "phimoe", "xlm",
+    "bert-generation",
+    "codegen",
+    "ctrl",
+    "flaubert",
+    "git",
+    "gptj",
+    "modernbert-decoder",
+    "phi",
+    "phimoe",
+    "xlm",
     "xlnet",
-}  # fmt: skip
+}
 # Without ties the decoder of these has a token embedding of its own, and the encoder another.
 TWO_EMBEDDINGS = {
-    "bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "led", "m2m_100", "nllb-moe", "marian", "mbart", "mvp",
-    "pegasus", "pegasus_x", "plbart", "prophetnet", "seamless_m4t", "seamless_m4t_v2", "switch_transformers",
+    "bart",
+    "bigbird_pegasus",
+    "blenderbot",
+    "blenderbot-small",
+    "led",
+    "m2m_100",
+    "nllb-moe",
+    "marian",
+    "mbart",
+    "mvp",
+    "pegasus",
+    "pegasus_x",
+    "plbart",
+    "prophetnet",
+    "seamless_m4t",
+    "seamless_m4t_v2",
+    "switch_transformers",
     "t5gemma2",
-}  # fmt: skip
+}
 # tie_word_embeddings = false unties more: the blocks that Zamba's layers share, NeoMME's projection of embeddings, and
 # the layers that DiffusionGemma's encoder and decoder share.
 MORE_TIES = {"diffusion_gemma", "neomme", "zamba", "zamba2"}
@@ -247,9 +271,14 @@ def test_the_count_of_any_llama_equals_the_closed_form(
     q = kv * groups
     d *= q  # the heads divide it
     changes = {
-        "vocab_size": vocab, "d_model": d, "n_layers": layers, "n_heads": q, "n_kv_heads": kv, "d_head": d_head,
+        "vocab_size": vocab,
+        "d_model": d,
+        "n_layers": layers,
+        "n_heads": q,
+        "n_kv_heads": kv,
+        "d_head": d_head,
         "d_ff": d_ff,
-    }  # fmt: skip
+    }
     count = count_sizes(resize_model("llama-3.1-8b", **changes))
     assert count.total == 2 * vocab * d + layers * (2 * d * q * d_head + 2 * d * kv * d_head + 3 * d * d_ff + 2 * d) + d
 

@@ -152,8 +152,12 @@ def test_swapping_the_models_flips_every_sign(a: str, b: str) -> None:
 def test_a_model_does_not_differ_from_itself(id: str) -> None:
     found = pc.diff(id, id)
     assert (found.difference, found.active_difference, found.sizes, found.components, found.beside) == (
-        0, 0, (), (), (),
-    )  # fmt: skip
+        0,
+        0,
+        (),
+        (),
+        (),
+    )
 
 
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
@@ -298,8 +302,13 @@ def test_every_format_contains_the_same_differences(run: Runner) -> None:
             assert out.isascii()
     rows = list(csv.DictReader(io.StringIO(run("diff", "llama-2-7b", "gpt-oss-20b", "--csv").out)))
     assert rows[0] == {
-        "kind": "size", "name": "architecture", "a": "llama", "b": "gpt_oss", "difference": "", "active_difference": "",
-    }  # fmt: skip
+        "kind": "size",
+        "name": "architecture",
+        "a": "llama",
+        "b": "gpt_oss",
+        "difference": "",
+        "active_difference": "",
+    }
     parts = [row for row in rows if row["kind"] == "component"]
     assert sum(int(row["difference"]) for row in parts) == int(rows[-1]["difference"]) == 20_914_757_184 - 6_738_415_616
     assert (

@@ -30,8 +30,12 @@ def test_all_classes_that_specforge_registers_are_among_the_published_configs() 
     """Its configs/ has 45 files. Source: @register_draft in specforge/modeling/draft/."""
     assert len(CONFIGS) == 45
     assert {row["config"]["architectures"][0] for row in CONFIGS.values()} == {
-        "DFlashDraftModel", "DSparkDraftModel", "DominoDraftModel", "LlamaForCausalLMEagle3", "PEagleDraftModel",
-    }  # fmt: skip
+        "DFlashDraftModel",
+        "DSparkDraftModel",
+        "DominoDraftModel",
+        "LlamaForCausalLMEagle3",
+        "PEagleDraftModel",
+    }
 
 
 @pytest.mark.parametrize("model_type", ["llama", "qwen2", "phi3", "llava", "no_such_type", None])

@@ -50,8 +50,15 @@ GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0
 # Drawn once: blocks that are run several times, and layers whose steps look alike: two kinds of Pegasus-X's encoder,
 # those before and behind the middle of Granite Speech's, and Idefics' layers between its cross-attentions.
 FOLDED = {
-    "granite_speech", "granite_speech_plus", "hrm_text", "idefics", "pegasus_x", "qwen2_5_omni", "zamba", "zamba2",
-}  # fmt: skip
+    "granite_speech",
+    "granite_speech_plus",
+    "hrm_text",
+    "idefics",
+    "pegasus_x",
+    "qwen2_5_omni",
+    "zamba",
+    "zamba2",
+}
 FOLDED_MODELS = {
     "deberta-v2-xlarge",  # only the first layer has a convolution beside it
     "deberta-v2-xxlarge",
@@ -97,9 +104,13 @@ def test_a_layer_of_gpt2_shows_the_products_of_the_textbook() -> None:
     """
     drawing = draw_layer("gpt2-small", 0)
     assert list_weights(drawing) == [
-        ("queries", "12 × [768, 64]"), ("keys", "12 × [768, 64]"), ("values", "12 × [768, 64]"),
-        ("output projection", "[768, 768]"), ("up", "[768, 3072]"), ("down", "[3072, 768]"),
-    ]  # fmt: skip
+        ("queries", "12 × [768, 64]"),
+        ("keys", "12 × [768, 64]"),
+        ("values", "12 × [768, 64]"),
+        ("output projection", "[768, 768]"),
+        ("up", "[768, 3072]"),
+        ("down", "[3072, 768]"),
+    ]
     x, head, heads = "[1024, 768]", "12 × [1024, 64]", "[1024, 12 · 64]"
     assert list_data(drawing) == [
         *(x, head, head, head),
@@ -129,9 +140,13 @@ def test_attention_shows_queries_times_keys_and_the_unmasked_weights() -> None:
         (by_label[name].copies, by_label[name].shape)
         for name in ("Q", "K", "V", "Kᵀ", "attention scores", "attention weights")
     ] == [
-        (32, "32 × [1024, 128]"), (8, "8 × [1024, 128]"), (8, "8 × [1024, 128]"), (8, "8 × [128, 1024]"),
-        (32, "32 × [1024, 1024]"), (32, "32 × [1024, 1024]"),
-    ]  # fmt: skip
+        (32, "32 × [1024, 128]"),
+        (8, "8 × [1024, 128]"),
+        (8, "8 × [1024, 128]"),
+        (8, "8 × [128, 1024]"),
+        (32, "32 × [1024, 1024]"),
+        (32, "32 × [1024, 1024]"),
+    ]
     (masked,) = [r for r in drawing.rectangles if r.mask]
     assert (masked.shape, masked.mask, masked.window) == ("32 × [1024, 1024]", "causal", None)
     concatenated = [r for r in drawing.rectangles if r.beside > 1]
@@ -502,9 +517,14 @@ def test_few_tokens_are_thin_and_many_are_truncated(tokens: int, thin: bool, bro
 
 def test_a_small_model_has_several_pixels_per_element() -> None:
     config = {
-        "model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "head_dim": 4, "intermediate_size": 16,
-        "vocab_size": 20, "num_hidden_layers": 2,
-    }  # fmt: skip
+        "model_type": "llama",
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "head_dim": 4,
+        "intermediate_size": 16,
+        "vocab_size": 20,
+        "num_hidden_layers": 2,
+    }
     drawing = draw(config, tokens=6)
     assert drawing.scale < 1
     assert_to_scale(drawing)

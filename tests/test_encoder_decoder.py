@@ -134,8 +134,12 @@ def test_biases_of_beit_are_of_each_layer_or_shared() -> None:
 @pytest.mark.parametrize(("name", "head"), [("trocr", "output_projection"), ("bart", "lm_head"), ("mbart", "lm_head")])
 def test_decoders_that_always_attend_need_no_flags(name: str, head: str) -> None:
     decoder = {
-        "model_type": name, "d_model": 16, "decoder_layers": 1, "decoder_attention_heads": 2, "is_decoder": False,
-    }  # fmt: skip
+        "model_type": name,
+        "d_model": 16,
+        "decoder_layers": 1,
+        "decoder_attention_heads": 2,
+        "is_decoder": False,
+    }
     pair = make_sight({}, {**decoder, "tie_word_embeddings": False})
     for key in ("hidden_size", "num_attention_heads"):
         del pair["decoder"][key]

@@ -337,17 +337,25 @@ NORM = "model.norm.weight"
     ("weights", "message"),
     [
         (change(NORM, None), f"the weights mapping has no tensor {NORM} (expected shape [16])"),
-        (change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
-         "tensor model.layers.2.mlp.up_proj.weight has shape [16, 20] (expected [20, 16], transposed)"),
-        (change(NORM, np.full(16, np.nan)),
-         f"the weights mapping: tensor {NORM} has NaN values (expected finite weights)"),
-        (change(NORM, np.full(16, 1e39)),
-         f"the weights mapping: tensor {NORM} has infinite values (expected finite weights)"),
-        (change(NORM, np.array(["a"] * 16)),
-         f"the weights mapping: tensor {NORM} has the dtype <U1 (expected numbers)"),
+        (
+            change("model.layers.2.mlp.up_proj.weight", np.ones((16, 20))),
+            "tensor model.layers.2.mlp.up_proj.weight has shape [16, 20] (expected [20, 16], transposed)",
+        ),
+        (
+            change(NORM, np.full(16, np.nan)),
+            f"the weights mapping: tensor {NORM} has NaN values (expected finite weights)",
+        ),
+        (
+            change(NORM, np.full(16, 1e39)),
+            f"the weights mapping: tensor {NORM} has infinite values (expected finite weights)",
+        ),
+        (
+            change(NORM, np.array(["a"] * 16)),
+            f"the weights mapping: tensor {NORM} has the dtype <U1 (expected numbers)",
+        ),
         (change(NORM, np.full(16, 3e38)), "logits are not finite"),
     ],
-)  # fmt: skip
+)
 def test_weights_that_do_not_fit_are_a_one_line_error(weights: dict[str, Array], message: str) -> None:
     assert message in error_of(pc.run, LLAMA, weights, TOKENS)
 

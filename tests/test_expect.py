@@ -24,14 +24,18 @@ RIGHT = [  # (options, the lines)
 ]
 WRONG = [
     ("600B", "total is 671,026,404,352, not 600B; unexplained, 71B less than total"),
-    ("37B",
-     "total is 671,026,404,352, not 37B; 37B is active, truncated; or active minus one embedding matrix (input or "
-     "LM head) 926,679,040, matches when rounded"),
+    (
+        "37B",
+        "total is 671,026,404,352, not 37B; 37B is active, truncated; or active minus one embedding matrix (input or "
+        "LM head) 926,679,040, matches when rounded",
+    ),
     ("active=671B", "active is 37,552,282,624, not 671B; 671B is total, matches when rounded"),
-    ("684,531,386,000",
-     "total is 671,026,404,352, not 684,531,386,000; 684,531,386,000 is total plus buffers 14,848 plus MTP layer "
-     "13,463,426,304 (own tensors, buffers, duplicate embedding and LM head) plus FP8 scales 41,540,496, exact"),
-]  # fmt: skip
+    (
+        "684,531,386,000",
+        "total is 671,026,404,352, not 684,531,386,000; 684,531,386,000 is total plus buffers 14,848 plus MTP layer "
+        "13,463,426,304 (own tensors, buffers, duplicate embedding and LM head) plus FP8 scales 41,540,496, exact",
+    ),
+]
 
 
 def ask(*figures: str) -> list[str]:

@@ -325,22 +325,34 @@ ERRORS = {
     "no such layer": (["llama-3.1-8b", "--layer", "32"], "llama-3.1-8b: layer 32 does not exist (expected 0–31)"),
     "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "llama-3.1-8b: layer -1 does not exist (expected 0–31)"),
     "a string": (["llama-3.1-8b", "--layer", "first"], "llama-3.1-8b: layer first does not exist (expected 0–31)"),
-    "no such stack": (["t5-small", "--layer", "enocder.block.0"],
+    "no such stack": (
+        ["t5-small", "--layer", "enocder.block.0"],
         "t5-small: layer enocder.block.0 does not exist (expected 0–5 or encoder.block.0–5);"
-        " did you mean encoder.block or decoder.block?"),
-    "an index of another stack": (["t5-small", "--layer", "encoder.block.6"],
-        "t5-small: layer encoder.block.6 does not exist (expected 0–5 or encoder.block.0–5)"),
-    "a layer without attention": (["jamba-v0.1", "--head", "--layer", "3"],
-        "jamba-v0.1: layer 3 of model.layers has no attention heads (expected 4, 12, 20, 28)"),
-    "a model without attention": (["codestral-mamba-7b", "--head"],
-        "codestral-mamba-7b has no attention heads (expected a model with attention)"),
+        " did you mean encoder.block or decoder.block?",
+    ),
+    "an index of another stack": (
+        ["t5-small", "--layer", "encoder.block.6"],
+        "t5-small: layer encoder.block.6 does not exist (expected 0–5 or encoder.block.0–5)",
+    ),
+    "a layer without attention": (
+        ["jamba-v0.1", "--head", "--layer", "3"],
+        "jamba-v0.1: layer 3 of model.layers has no attention heads (expected 4, 12, 20, 28)",
+    ),
+    "a model without attention": (
+        ["codestral-mamba-7b", "--head"],
+        "codestral-mamba-7b has no attention heads (expected a model with attention)",
+    ),
     "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors cannot be combined with --head"),
     "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors cannot be combined with --layer"),
-    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"],
-        "llama-3.1-8b: layer \\x1b[31m does not exist (expected 0–31)"),
-    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000],
-        f"llama-3.1-8b: layer {'9' * 29}…{'9' * 30} does not exist (expected 0–31)"),
-}  # fmt: skip
+    "an escape": (
+        ["llama-3.1-8b", "--layer", "\x1b[31m"],
+        "llama-3.1-8b: layer \\x1b[31m does not exist (expected 0–31)",
+    ),
+    "a very long layer": (
+        ["llama-3.1-8b", "--layer", "9" * 5000],
+        f"llama-3.1-8b: layer {'9' * 29}…{'9' * 30} does not exist (expected 0–31)",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -365,13 +377,25 @@ def test_an_invalid_layer_is_a_one_line_error(layer: Any) -> None:
 Patch = pytest.MonkeyPatch
 MUTATIONS: dict[str, tuple[str, Callable[[Patch], None], str, str]] = {
     "an MLP without gate": ("llama-3.1-8b", test_mutants.mlp_without_gate, "mlp", "n_layers · 2 · d_model · d_ff"),
-    "a layer too many": ("llama-3.1-8b", test_mutants.a_layer_too_many, "output_projection",
-        "(n_layers + 1) · d_model · n_heads · d_head"),
-    "an expert too few": ("mixtral-8x7b", test_mutants.an_expert_too_few, "experts",
-        "n_layers · (n_routed_experts − 1) · 3 · d_model · d_expert"),
-    "keys and values for every head": ("llama-3.1-8b", test_mutants.keys_and_values_for_every_head, "qkv",
-        "n_layers · 3 · d_model · n_heads · d_head"),
-}  # fmt: skip
+    "a layer too many": (
+        "llama-3.1-8b",
+        test_mutants.a_layer_too_many,
+        "output_projection",
+        "(n_layers + 1) · d_model · n_heads · d_head",
+    ),
+    "an expert too few": (
+        "mixtral-8x7b",
+        test_mutants.an_expert_too_few,
+        "experts",
+        "n_layers · (n_routed_experts − 1) · 3 · d_model · d_expert",
+    ),
+    "keys and values for every head": (
+        "llama-3.1-8b",
+        test_mutants.keys_and_values_for_every_head,
+        "qkv",
+        "n_layers · 3 · d_model · n_heads · d_head",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -532,8 +556,13 @@ def test_explain_loads_neither_numpy_nor_sympy() -> None:
     code = f"from paramcount.cli import main\n{call}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} & {
-        "numpy", "pandas", "sympy", "matplotlib", "torch", "tabulate",
-    } == set()  # fmt: skip
+        "numpy",
+        "pandas",
+        "sympy",
+        "matplotlib",
+        "torch",
+        "tabulate",
+    } == set()
 
 
 def test_an_explanation_is_immutable() -> None:

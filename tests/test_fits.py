@@ -195,8 +195,10 @@ def test_the_source_follows_the_context_unless_it_is_given() -> None:
 @pytest.mark.parametrize(
     ("line", "lines"),
     [
-        (["llama-3.1-70b", "--gpu", "h100"],
-         ["does not fit on 1 × H100 SXM: needs 145 GB; 85.0 GB available; 59.8 GB short", "minimum: 2 GPUs (TP=2)"]),
+        (
+            ["llama-3.1-70b", "--gpu", "h100"],
+            ["does not fit on 1 × H100 SXM: needs 145 GB; 85.0 GB available; 59.8 GB short", "minimum: 2 GPUs (TP=2)"],
+        ),
         (
             ["qwen3-235b-a22b", "--dtype", "fp8", "--gpu", "4xh100", "--context", "32k", "--batch", "16"],
             [
@@ -206,7 +208,7 @@ def test_the_source_follows_the_context_unless_it_is_given() -> None:
             ],
         ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_the_verdict_states_its_margin(
     run: Runner, monkeypatch: pytest.MonkeyPatch, width: int, line: list[str], lines: list[str]

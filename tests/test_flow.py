@@ -150,8 +150,13 @@ def test_operations_come_in_the_order_they_run() -> None:
     out = ops.elementwise(x + two_linears(x), "gate", "g", "other", 1)
     labels = [data.operation.label for data, *_ in ops.list_steps(out)]
     assert labels == [
-        "token ids", "lookup", "linear", "linear", "add", "gate",
-    ]  # fmt: skip
+        "token ids",
+        "lookup",
+        "linear",
+        "linear",
+        "add",
+        "gate",
+    ]
 
 
 def two_linears(x: Data) -> Data:

@@ -134,8 +134,12 @@ def test_an_empty_frame_has_the_same_columns() -> None:
     frame = pandas.DataFrame({"n_layers": pandas.Series([], dtype="int64"), "id": pandas.Series([], dtype=object)})
     result = pc.count_frame(frame, "llama", keep=["id"])
     assert [(name, str(dtype)) for name, dtype in result.dtypes.items()] == [
-        ("n_layers", "int64"), ("id", "object"), ("total", "Int64"), ("active", "Int64"), ("reason", "object"),
-    ]  # fmt: skip
+        ("n_layers", "int64"),
+        ("id", "object"),
+        ("total", "Int64"),
+        ("active", "Int64"),
+        ("reason", "object"),
+    ]
 
 
 @pytest.mark.parametrize(

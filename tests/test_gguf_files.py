@@ -118,9 +118,14 @@ def assert_read_alike(path: Path) -> None:
 
 
 PLAIN = {
-    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I16": np.int16,
     "I8": np.int8,
-}  # fmt: skip
+}
 TYPES = [kind.name for kind in gguf.GGMLQuantizationType]
 # Where the format's library and its Python package differ: a block of Q8_1 is two halves and 32 bytes in
 # ggml/src/ggml-common.h (static_assert
@@ -453,8 +458,10 @@ WRONG: list[tuple[bytes, str]] = [
     # names of metadata
     (of_item(UINT8, b"\0", b""), f"metadata 1: name = '' {PRINTABLE}"),
     (of_item(UINT8, b"\0", "\x1b[31m"), rf"metadata 1: name = '\x1b[31m' {PRINTABLE}"),
-    (make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
-     rf"metadata 2: name = 'a\u202eb' {PRINTABLE}"),
+    (
+        make_file([pack_item("a", UINT8, b"\0"), pack_item("a\u202eb", UINT8, b"\0")]),
+        rf"metadata 2: name = 'a\u202eb' {PRINTABLE}",
+    ),
     (of_item(UINT8, b"\0", b"a\xff"), f"metadata 1: name is not valid UTF-8 at byte 1 {UTF_8}"),
     *(
         (make_start(0, 1, data), f"metadata 1: name has {n:,} bytes (expected a string of at most 65,535)")
@@ -490,9 +497,11 @@ WRONG: list[tuple[bytes, str]] = [
             (ARRAY, struct.pack("<IQI", UINT32, 1, 32)),
         )
     ),
-    (aligned(UINT32, pack_u32(2**31)),
-     "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a "
-     "multiple of 2,147,483,648)"),
+    (
+        aligned(UINT32, pack_u32(2**31)),
+        "ends at byte 128, but its tensors end at byte 2,147,483,680 (expected the same byte, or padding to a "
+        "multiple of 2,147,483,648)",
+    ),
     (make_part(3, 3), "metadata split.no = 3 (expected an integer from 0 to 2)"),
     (make_part(-1, 3), "metadata split.no = -1 (expected an integer from 0 to 2)"),
     (make_part(None, 3), "metadata split.no is missing (expected an integer from 0 to 2)"),
@@ -505,8 +514,10 @@ WRONG: list[tuple[bytes, str]] = [
         (of_tensor(name=name), f"tensor 1: name = {shown} {PRINTABLE}")
         for name, shown in (("", "''"), ("\x1b]0;a\x07", r"'\x1b]0;a\x07'"), ("a\nb", r"'a\nb'"), ("a\0", r"'a\x00'"))
     ),
-    (make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
-     f"tensor 2: name is not valid UTF-8 at byte 0 {UTF_8}"),
+    (
+        make_file([], [X, pack_tensor_info(b"\xc3", [8], F32, 32)], 64),
+        f"tensor 2: name is not valid UTF-8 at byte 0 {UTF_8}",
+    ),
     (of_tensor(name="a" * 65), "tensor 1: name has 65 bytes (expected a string of at most 64)"),
     (make_start(1, 0, pack_u64(MOST)), f"tensor 1: name has {MOST:,} bytes (expected a string of at most 64)"),
     (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
@@ -557,7 +568,7 @@ WRONG: list[tuple[bytes, str]] = [
         )
     ),
     (make_file([pack_item("a", UINT8, b"\0")], [], 1), f"ends at byte 65, but its tensors end at byte 38 {END}"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,13 @@ from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
 
 TINY = {
-    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
     "intermediate_size": 48,
-}  # fmt: skip
+}
 
 
 def expect_shapes(layout: Layout, *, known: bool = False) -> Shapes:
@@ -138,22 +142,28 @@ BEFORE = (
     (r"^(bert|roberta)\.", ""),  # BertModel.filter_tensors, RobertaModel, XLMRobertaModel
     (r"^distilbert\.embeddings", "embeddings"),  # DistilBertModel.filter_tensors
     (r"^distilbert\.", ""),
-    (r"^transformer\.(?=word_embeddings_layernorm|h\.\d+\.(post_attention_layernorm|self_attention|input_layernorm))",
-     ""),  # BloomModel, not Falcon
+    (
+        r"^transformer\.(?=word_embeddings_layernorm|h\.\d+\.(post_attention_layernorm|self_attention|input_layernorm))",
+        "",
+    ),  # BloomModel, not Falcon
     (r"^transformer\.(?=encoder\.|embedding\.|output_layer)", ""),  # ChatGLMModel
     (r"e_score_correction_bias$", "e_score_correction.bias"),
     (r"dt_bias$", "dt_proj.bias"),  # Mamba2Model, Qwen3NextModel, KimiLinearModel
     (r"^(backbone\.layers\.\d+\.mixer)\.dt_proj", r"\1.dt"),
     (r"\{(expert|stream)\}\.", ""),  # put together
     (r"block_sparse_moe\.((gate|up|down)_proj)", r"mlp.\1"),  # KimiLinearModel
-    (r"((experts\.(\w+)_proj|sinks|attention_sink_bias|layer_scalar|correct_output_scale|experts\.mlp\.\w\d))$",
-     r"\1.weight"),  # get an ending
+    (
+        r"((experts\.(\w+)_proj|sinks|attention_sink_bias|layer_scalar|correct_output_scale|experts\.mlp\.\w\d))$",
+        r"\1.weight",
+    ),  # get an ending
     (r"^backbone\.(layers\.\d+)\.mixer\.experts", r"model.\1.mlp.experts"),  # NemotronHModel
     (r"^decoder\.embed_tokens", "shared"),  # T5Model
     (r"expert_bias$", "expert_bias.bias"),  # AfmoeModel, Lfm2MoeModel
-    (r"feed_forward\.experts\.w(\d)",
-     lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj"),  # Lfm2MoeModel
-)  # fmt: skip
+    (
+        r"feed_forward\.experts\.w(\d)",
+        lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj",
+    ),  # Lfm2MoeModel
+)
 # Declared modules that the table lacks, or has as something else: in which layouts, and what the converter does with
 # them itself.
 NOT_IN_THE_TABLE = {

@@ -325,7 +325,7 @@ def test_a_model_with_one_position_or_one_token_is_not_checked_for_causality() -
         (TINY.replace(n_layers=2**31), "not run: needs 5,738.1 GB of arrays (limit 2.0 GB)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_a_pass_that_cannot_run_is_not_checkable_with_a_reason(sizes: GPT2, why: str) -> None:
     count = count_sizes(sizes)
     (check,) = check_forward_pass(sizes, count)

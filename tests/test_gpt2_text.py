@@ -30,8 +30,14 @@ from tests.gpt2_files import FROZEN, TEXT, WORDS, make_frozen_weights, train_tok
 from tests.refusing import assert_one_line
 
 CONFIG = {
-    "model_type": "gpt2", "vocab_size": 23, "n_positions": 11, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_inner": 20,
-}  # fmt: skip
+    "model_type": "gpt2",
+    "vocab_size": 23,
+    "n_positions": 11,
+    "n_embd": 8,
+    "n_layer": 2,
+    "n_head": 2,
+    "n_inner": 20,
+}
 
 
 @pytest.fixture
@@ -266,11 +272,13 @@ def test_a_hostile_tokenizer_crashes_only_the_subprocess(
         (b'{"a": \x1b[31m}', "the tokenizers library rejects it: "),
         (b"\xff\xfe", "is not valid UTF-8 (expected a tokenizer.json)"),
         (b"GGUF\3\0\0\0", "is a GGUF file (expected a tokenizer.json)"),
-        (b"version https://git-lfs.github.com/spec/v1\n",
-         "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a tokenizer.json)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "is a Git LFS pointer; run `git lfs pull` to fetch the file (expected a tokenizer.json)",
+        ),
         (b'{"model_type": "gpt2"}', "the tokenizers library rejects it: "),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_tokenizer_is_a_one_line_error(data: bytes, message: str, weights: Path) -> None:
     (weights.parent / "tokenizer.json").write_bytes(data)
     assert running_error(weights).startswith(join_place("tokenizer.json", message))

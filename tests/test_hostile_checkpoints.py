@@ -204,8 +204,12 @@ def make_pickles(folder: Path) -> Path:
 
 
 NAMES = (
-    "model.safetensors", "model.gguf", "saved.json", "model.safetensors.index.json", "pytorch_model.bin.index.json",
-)  # fmt: skip
+    "model.safetensors",
+    "model.gguf",
+    "saved.json",
+    "model.safetensors.index.json",
+    "pytorch_model.bin.index.json",
+)
 OTHERS: dict[str, Case] = {
     "an index that names ..": case_outside("../secret.safetensors"),
     "an index that names an absolute path": case_outside("{folder}/secret.safetensors"),
@@ -473,9 +477,13 @@ def undo_escapes(text: str, format: str) -> str:
             for plain in "&%$#_{}":
                 text = text.replace(f"\\{plain}", plain)
             names = {
-                "textbackslash{}": "", "textasciitilde{}": "~", "textasciicircum{}": "^", "textless{}": "<",
-                "textgreater{}": ">", "textbar{}": "|",
-            }  # fmt: skip
+                "textbackslash{}": "",
+                "textasciitilde{}": "~",
+                "textasciicircum{}": "^",
+                "textless{}": "<",
+                "textgreater{}": ">",
+                "textbar{}": "|",
+            }
             for name, plain in names.items():
                 text = text.replace(f"\\{name}", plain or "\\")
             return text
@@ -549,18 +557,24 @@ def test_many_unexpected_tensors_are_truncated_in_text_and_complete_in_json_and_
         ({"num_hidden_layers": 10**9}, "has 10,000,000,003 tensors (expected at most 1,000,000)"),
         ({"num_hidden_layers": 10**25}, "num_hidden_layers = "),
         ({"vocab_size": -1}, "vocab_size = -1"),
-        ({"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2},
-         "tensors (expected at most 1,000,000)"),
+        (
+            {"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2},
+            "tensors (expected at most 1,000,000)",
+        ),
         ({"model_type": ESCAPE}, "model_type"),
     ],
-)  # fmt: skip
+)
 def test_a_config_that_is_too_large_is_a_one_line_error(
     sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heads = {
-        "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 64, "intermediate_size": 128,
-        "vocab_size": 1000, "num_hidden_layers": 2,
-    }  # fmt: skip
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+        "num_hidden_layers": 2,
+    }
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **heads, **sizes}), encoding="utf-8")
     write_header(folder / "model.json", load_saved("mistral").tensors)
     for command in ("verify", "why"):

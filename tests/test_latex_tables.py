@@ -68,8 +68,14 @@ def test_a_row_that_begins_with_a_bracket_or_star_is_protected_from_the_precedin
     )
     lines = render_latex(table).splitlines()
     assert lines[6:13] == [
-        r"\toprule", r"{}[a] & b \\", r"\midrule", r"{}[5pt] & 1 \\", r"{}*x & 2 \\", r"x & 3 \\", r"\bottomrule",
-    ]  # fmt: skip
+        r"\toprule",
+        r"{}[a] & b \\",
+        r"\midrule",
+        r"{}[5pt] & 1 \\",
+        r"{}*x & 2 \\",
+        r"x & 3 \\",
+        r"\bottomrule",
+    ]
 
 
 def test_everything_is_escaped() -> None:

@@ -139,10 +139,14 @@ def test_a_narrow_terminal_drops_columns_and_says_which(run: Runner, monkeypatch
     monkeypatch.setenv("COLUMNS", "45")
     lines = run("list", "gpt-oss").out.splitlines()
     assert lines == [
-        "model                   total  released", "────────────  ───────────────  ──────────",
-        "gpt-oss-20b    20,914,757,184  2025-08-05", "gpt-oss-120b  116,829,156,672  2025-08-05",
-        "note: not enough space for publisher; choose", "  columns with --columns, or a file format", "  such as --csv",
-    ]  # fmt: skip
+        "model                   total  released",
+        "────────────  ───────────────  ──────────",
+        "gpt-oss-20b    20,914,757,184  2025-08-05",
+        "gpt-oss-120b  116,829,156,672  2025-08-05",
+        "note: not enough space for publisher; choose",
+        "  columns with --columns, or a file format",
+        "  such as --csv",
+    ]
 
 
 def test_an_unknown_column_is_refused_before_any_model_is_loaded(monkeypatch: pytest.MonkeyPatch, run: Runner) -> None:

@@ -10,13 +10,17 @@ from tests.running import Runner
 
 # GPT-2: 1,024 learned positions. Llama 2: rotary positions, published for 4,096 tokens.
 LINES = [
-    ["memory", "MODEL", "--context", "16k"], ["memory", "MODEL", "--context", "16k", "--gpu", "h100"],
+    ["memory", "MODEL", "--context", "16k"],
+    ["memory", "MODEL", "--context", "16k", "--gpu", "h100"],
     ["memory", "MODEL", "--context", "16k", "--engine", "vllm", "--gpu", "h100"],
-    ["plan", "MODEL", "--context", "16k", "--gpu", "h200"], ["flops", "MODEL", "--context", "16k"],
-    ["flops", "MODEL", "--context", "16k", "--gpu", "h100"], ["training", "MODEL", "--context", "16k"],
-    ["trace", "MODEL", "--tokens", "16k"], ["trace", "MODEL", "--decode", "--past", "16383"],
+    ["plan", "MODEL", "--context", "16k", "--gpu", "h200"],
+    ["flops", "MODEL", "--context", "16k"],
+    ["flops", "MODEL", "--context", "16k", "--gpu", "h100"],
+    ["training", "MODEL", "--context", "16k"],
+    ["trace", "MODEL", "--tokens", "16k"],
+    ["trace", "MODEL", "--decode", "--past", "16383"],
     ["draw", "MODEL", "--tokens", "16k", "-o", "-"],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)

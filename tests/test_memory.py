@@ -42,10 +42,13 @@ def test_a_sliding_window_stops_growing() -> None:
         ({"model_type": "xlnet", "d_model": 32, "n_head": 2, "mem_len": None}, 1000, 32),
         ({"model_type": "xlnet", "d_model": 32, "n_head": 2}, 512, 32),
         # CpmAntModel puts the embeddings of a prompt in front of the tokens; 2 × 2 heads × 12
-        ({"model_type": "cpmant", "hidden_size": 32, "num_attention_heads": 2, "dim_head": 12, "prompt_length": 5},
-         1005, 48),
+        (
+            {"model_type": "cpmant", "hidden_size": 32, "num_attention_heads": 2, "dim_head": 12, "prompt_length": 5},
+            1005,
+            48,
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
 def test_a_cache_has_the_rows_that_the_reference_keeps(config: dict[str, object], rows: int, row: int) -> None:
     result = pc.memory(config, context=1000)

@@ -14,9 +14,14 @@ from paramcount.formats.module_names import ModuleNames, is_matched
 
 HIDDEN, INNER, VOCABULARY, LAYERS = 128, 192, 160, 12
 LLAMA = {
-    "model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": LAYERS,
-    "num_attention_heads": 4, "vocab_size": VOCABULARY, "dtype": "bfloat16",
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": HIDDEN,
+    "intermediate_size": INNER,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "vocab_size": VOCABULARY,
+    "dtype": "bfloat16",
+}
 ATTENTION, MLP = 4 * HIDDEN**2, 3 * HIDDEN * INNER  # weights of a layer: four and three matrices
 PLAIN = 2 * (2 * VOCABULARY * HIDDEN + (2 * LAYERS + 1) * HIDDEN)  # bytes of the embedding, the LM head and norms
 NVFP4 = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}
@@ -48,23 +53,31 @@ def count_fp8(weights: int, matrices: int) -> int:
         (NVFP4 | {"quant_algo": "W4A16_NVFP4"}, count_fp4(LAYERS * (ATTENTION + MLP), 7 * LAYERS, scales=1)),
         (NVFP4 | {"quant_algo": "FP8"}, count_fp8(LAYERS * (ATTENTION + MLP), 7 * LAYERS)),
         # As the config of Qwen3-32B-FP8-Static-PerTensor states it, which names no method
-        ({"quant_algo": "FP8", "producer": {"name": "modelopt"}, "ignore": ["lm_head"]},
-         count_fp8(LAYERS * (ATTENTION + MLP), 7 * LAYERS)),
+        (
+            {"quant_algo": "FP8", "producer": {"name": "modelopt"}, "ignore": ["lm_head"]},
+            count_fp8(LAYERS * (ATTENTION + MLP), 7 * LAYERS),
+        ),
         # "layers.1.*" is one layer and "layers.1*" are layers 1, 10 and 11
-        (NVFP4 | {"exclude_modules": ["lm_head", "model.layers.1.*"]},
-         count_fp4((LAYERS - 1) * (ATTENTION + MLP), 7 * (LAYERS - 1)) + 2 * (ATTENTION + MLP)),
-        (NVFP4 | {"exclude_modules": ["lm_head", "model.layers.1*"]},
-         count_fp4((LAYERS - 3) * (ATTENTION + MLP), 7 * (LAYERS - 3)) + 3 * 2 * (ATTENTION + MLP)),
+        (
+            NVFP4 | {"exclude_modules": ["lm_head", "model.layers.1.*"]},
+            count_fp4((LAYERS - 1) * (ATTENTION + MLP), 7 * (LAYERS - 1)) + 2 * (ATTENTION + MLP),
+        ),
+        (
+            NVFP4 | {"exclude_modules": ["lm_head", "model.layers.1*"]},
+            count_fp4((LAYERS - 3) * (ATTENTION + MLP), 7 * (LAYERS - 3)) + 3 * 2 * (ATTENTION + MLP),
+        ),
         # A name stands for what is inside, with or without the model that wraps it; the last as engines fuse it
-        (NVFP4 | {"exclude_modules": ["lm_head", "language_model.model.layers.0.self_attn"]},
-         count_fp4(LAYERS * (ATTENTION + MLP) - ATTENTION, 7 * LAYERS - 4) + 2 * ATTENTION),
+        (
+            NVFP4 | {"exclude_modules": ["lm_head", "language_model.model.layers.0.self_attn"]},
+            count_fp4(LAYERS * (ATTENTION + MLP) - ATTENTION, 7 * LAYERS - 4) + 2 * ATTENTION,
+        ),
         (
             NVFP4 | {"exclude_modules": ["lm_head", "model.layers.5.mlp.gate_up_proj", "*.o_proj"]},
             count_fp4(LAYERS * (ATTENTION * 3 // 4 + MLP) - MLP * 2 // 3, 6 * LAYERS - 2)
             + 2 * (LAYERS * ATTENTION // 4 + MLP * 2 // 3),
         ),
     ],
-)  # fmt: skip
+)
 def test_the_layers_that_are_not_excluded_are_quantised(block: dict[str, Any], bytes: int) -> None:
     assert find_bytes(block) == PLAIN + bytes
 

@@ -282,10 +282,13 @@ def test_separate_numbers_in_a_name_are_not_joined(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "id"),
     [
-        ("llama3-8b", "llama-3-8b"), ("Llama 3 8B", "llama-3-8b"), ("llama_3.1_8b", "llama-3.1-8b"),
-        ("qwen2.5 72b", "qwen2.5-72b"), ("gpt 3", "gpt-3"),
+        ("llama3-8b", "llama-3-8b"),
+        ("Llama 3 8B", "llama-3-8b"),
+        ("llama_3.1_8b", "llama-3.1-8b"),
+        ("qwen2.5 72b", "qwen2.5-72b"),
+        ("gpt 3", "gpt-3"),
     ],
-)  # fmt: skip
+)
 def test_common_spellings_find_their_entry(name: str, id: str) -> None:
     assert find_id(name) == id
 

@@ -15,11 +15,17 @@ import paramcount as pc
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 CELLS = (
-    'import paramcount as pc; pc.count("deepseek-v3")', 'pc.explain("gpt2-small")',
-    'pc.diff("llama-2-7b", "llama-3.1-8b")', 'pc.draw("gpt2-small", layer=0)', 'pc.compare(["gpt2-small"])',
-    'pc.memory("llama-3.1-8b", context=4096)', 'pc.flops("gpt2-small")', 'pc.training("gpt2-small", context=1024)',
-    'pc.why("gpt-oss-20b", "3.6B")[0]', 'pc.plan("gpt2-small", gpu="h100")',
-)  # fmt: skip
+    'import paramcount as pc; pc.count("deepseek-v3")',
+    'pc.explain("gpt2-small")',
+    'pc.diff("llama-2-7b", "llama-3.1-8b")',
+    'pc.draw("gpt2-small", layer=0)',
+    'pc.compare(["gpt2-small"])',
+    'pc.memory("llama-3.1-8b", context=4096)',
+    'pc.flops("gpt2-small")',
+    'pc.training("gpt2-small", context=1024)',
+    'pc.why("gpt-oss-20b", "3.6B")[0]',
+    'pc.plan("gpt2-small", gpu="h100")',
+)
 
 
 @pytest.fixture(scope="module")

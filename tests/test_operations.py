@@ -448,8 +448,12 @@ def test_blocks_of_tokens_are_summed_and_the_last_takes_what_is_left() -> None:
     assert sums.tolist() == [[3], [17]]
     assert compute(ops.BlockSums(4), [[1.0], [2.0]]).shape == (0, 1)
     assert compute(ops.BlockDistanceBuckets(8, 4, block=2), [[0.0]] * 5).tolist() == [
-        [0, 5], [0, 5], [1, 0], [1, 0], [1, 0],
-    ]  # fmt: skip
+        [0, 5],
+        [0, 5],
+        [1, 0],
+        [1, 0],
+        [1, 0],
+    ]
 
 
 def test_all_tokens_see_keys_in_front_of_the_text() -> None:

@@ -126,10 +126,15 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        ["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"],
-        ["why", "deepseek-v3"], ["sql", "SELECT count(*) FROM models"],
+        ["gpt2-small"],
+        ["deepseek-v3", "--json"],
+        ["compare", "llama", "--csv"],
+        ["list"],
+        ["verify", "mixtral-8x7b"],
+        ["why", "deepseek-v3"],
+        ["sql", "SELECT count(*) FROM models"],
     ],
-)  # fmt: skip
+)
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
     assert (
         list_loaded_packages(command_code(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}

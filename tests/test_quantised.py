@@ -198,8 +198,12 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
     (gptq_layer, {"index": False}, state("gptq", checkpoint_format="gptq_v2"), "GPTQ, 4 bits, groups of 128"),
     (gptq_layer, {}, state("auto-round", packing_format="auto_round:auto_gptq"), "GPTQ, 4 bits, groups of 128"),
     (awq_layer, {}, state("awq", version="gemm", zero_point=True), "AWQ, 4 bits, groups of 128"),
-    (awq_layer, {"group": 64}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"},
-     "AWQ, 4 bits, groups of 64"),
+    (
+        awq_layer,
+        {"group": 64},
+        {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"},
+        "AWQ, 4 bits, groups of 64",
+    ),
     (awq_layer, {}, None, "AWQ, 4 bits, groups of 128"),
     (awq_layer, {"bits": 8}, None, "AWQ, 8 bits, groups of 128"),
     *(
@@ -213,16 +217,24 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
         for scheme in (f"FP8 in blocks of {block[0]} × {block[1]}",)
     ),
     (fp8_layer, {}, None, "FP8 in blocks of 128 × 128"),
-    (fp8_layer, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"},
-     "FP8, one scale per tensor"),
-    (fp8_layer, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"},
-     "FP8, one scale per output"),
+    (
+        fp8_layer,
+        {"block": None},
+        {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"},
+        "FP8, one scale per tensor",
+    ),
+    (
+        fp8_layer,
+        {"block": (1, 10**6), "scale": "weight_scale"},
+        {"quant_method": "fbgemm_fp8"},
+        "FP8, one scale per output",
+    ),
     (nvfp4_layer, {}, {"quant_method": "modelopt", "quant_algo": "NVFP4"}, "NVFP4"),
     (nvfp4_layer, {}, None, "NVFP4"),
     (nvfp4_packed_layer, {}, make_compressed("nvfp4-pack-quantized", 16), "NVFP4"),
     (nvfp4_packed_layer, {}, None, "NVFP4"),
     (mxfp4_packed_layer, {}, make_compressed("mxfp4-pack-quantized", 32), "FP4 in groups of 32"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
@@ -615,7 +627,7 @@ DAMAGES: list[tuple[Any, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     (nvfp4_layer, NVFP4, {"weight_scale_2": ("F32", (256,))}, ("weight_scale_2: shape [256], expected [] or [1]",)),
     (nvfp4_layer, NVFP4, {"weight": None}, (f"weight_scale: {LOST}", f"weight_scale_2: {LOST}")),
     (nvfp4_packed_layer, NVFP4, {"weight_global_scale": None}, ("weight_packed: the scale of the tensor is missing",)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("make", "config", "damage", "faults"), DAMAGES)
@@ -669,15 +681,21 @@ def test_a_tensor_next_to_its_packed_version_is_a_conflict() -> None:
 @pytest.mark.parametrize(
     ("tensors", "fault"),
     [
-        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))},
-         "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] "
-         "for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
-        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))},
-         "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32"),
-        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())},
-         "e.w_blocks: shape [2] does not contain blocks of 16 bytes"),
+        (
+            {"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))},
+            "e.w_blocks: shape [2, 64, 2, 8], expected [2, 64, 2, 16] "
+            "for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
+        ),
+        (
+            {"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))},
+            "e.w_scales: shape [64, 2, 2], expected [2, 64, 2] for a [2, 64, 64] tensor in MXFP4 with blocks of 1 × 32",
+        ),
+        (
+            {"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())},
+            "e.w_blocks: shape [2] does not contain blocks of 16 bytes",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mxfp4_with_wrong_shapes_is_reported(tensors: Layer, fault: str) -> None:
     assert unpack_tensors(tensors).faults == (fault,)
 
@@ -699,12 +717,18 @@ CONTRADICTIONS = [
     (make_model(gptq_layer), GPTQ | {"group_size": -1}, "has groups of 128, but the config says one group"),
     (make_model(awq_layer), GPTQ, "is packed with AWQ, but the config says GPTQ"),
     (make_model(gptq_layer), GPTQ | {"quant_method": "awq"}, "is packed with GPTQ, but the config says AWQ"),
-    (make_model(fp8_layer, block=(64, 64)), FP8,
-     "has one scale per 64 × 64 block, but the config says one per 128 × 128 block"),
-    (make_model(fp8_layer), {"quant_method": "mxfp8"},
-     "has one scale per 128 × 128 block, but the config says one per 1 × 32 block"),
+    (
+        make_model(fp8_layer, block=(64, 64)),
+        FP8,
+        "has one scale per 64 × 64 block, but the config says one per 128 × 128 block",
+    ),
+    (
+        make_model(fp8_layer),
+        {"quant_method": "mxfp8"},
+        "has one scale per 128 × 128 block, but the config says one per 1 × 32 block",
+    ),
     (make_model(fp8_layer, block=None), FP8, "has one scale per tensor, but the config says one per 128 × 128 block"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("tensors", "config", "fault"), CONTRADICTIONS)

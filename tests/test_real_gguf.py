@@ -63,5 +63,11 @@ def test_llama_cpp_s_log_of_a_release_matches_its_model(name: str) -> None:
 
 def test_logs_cover_the_usual_layouts() -> None:
     assert {dump["architecture"] for dump in DUMPS.values()} == {
-        "llama", "qwen2", "qwen3moe", "gpt-oss", "gemma3", "phi3", "deepseek2",
-    }  # fmt: skip
+        "llama",
+        "qwen2",
+        "qwen3moe",
+        "gpt-oss",
+        "gemma3",
+        "phi3",
+        "deepseek2",
+    }

@@ -14,10 +14,17 @@ from tests.steps import Leaf, run_steps
 from tests.test_images import compute
 
 SMALL: dict[str, Any] = {
-    "model_type": "reformer", "vocab_size": 96, "hidden_size": 32, "attention_head_size": 6, "num_attention_heads": 3,
-    "feed_forward_size": 40, "attn_layers": ["local", "lsh"], "axial_pos_shape": [4, 6],
-    "axial_pos_embds_dim": [20, 12], "max_position_embeddings": 24,
-}  # fmt: skip
+    "model_type": "reformer",
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "attention_head_size": 6,
+    "num_attention_heads": 3,
+    "feed_forward_size": 40,
+    "attn_layers": ["local", "lsh"],
+    "axial_pos_shape": [4, 6],
+    "axial_pos_embds_dim": [20, 12],
+    "max_position_embeddings": 24,
+}
 DECODER = {"architectures": ["ReformerModelWithLMHead"], "is_decoder": True}
 
 

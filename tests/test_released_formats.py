@@ -32,12 +32,15 @@ def test_minimax_m2_5_has_as_many_values_as_its_fp8_files() -> None:
 @pytest.mark.parametrize(
     ("id", "scheme"),
     [
-        ("mimo-v2-flash", "FP8, 128 × 128 blocks"), ("deepseek-v4-flash", "FP8, 128 × 128 blocks; experts in FP4"),
-        ("deepseek-v4-pro", "FP8, 128 × 128 blocks; experts in FP4"), ("devstral-2-123b", "FP8, one scale per tensor"),
-        ("devstral-small-2-24b", "FP8, one scale per tensor"), ("ministral-3-8b", "FP8, one scale per tensor"),
+        ("mimo-v2-flash", "FP8, 128 × 128 blocks"),
+        ("deepseek-v4-flash", "FP8, 128 × 128 blocks; experts in FP4"),
+        ("deepseek-v4-pro", "FP8, 128 × 128 blocks; experts in FP4"),
+        ("devstral-2-123b", "FP8, one scale per tensor"),
+        ("devstral-small-2-24b", "FP8, one scale per tensor"),
+        ("ministral-3-8b", "FP8, one scale per tensor"),
         ("ministral-3-14b", "FP8, one scale per tensor"),
     ],
-)  # fmt: skip
+)
 def test_an_entry_is_stored_as_its_publisher_released_it(id: str, scheme: str) -> None:
     storage = pc.count(id).storage
     assert storage is not None

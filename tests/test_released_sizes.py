@@ -76,8 +76,14 @@ def test_at_least_25_releases_of_seven_formats_are_checked() -> None:
     schemes = {storage.scheme.split(",")[0] for storage in storages if storage}
     assert len(RELEASES) >= 25
     assert schemes >= {
-        "GPTQ 4-bit", "AWQ 4-bit", "INT4 by compressed-tensors", "MXFP4", "MLX 3-bit", "MLX 8-bit", "NVFP4 by ModelOpt",
-    }  # fmt: skip
+        "GPTQ 4-bit",
+        "AWQ 4-bit",
+        "INT4 by compressed-tensors",
+        "MXFP4",
+        "MLX 3-bit",
+        "MLX 8-bit",
+        "NVFP4 by ModelOpt",
+    }
 
 
 def pick_one_per_format() -> list[dict[str, Any]]:

@@ -16,9 +16,13 @@ from tests.running import Runner
 # What t5x counts for the checkpoints that were released: github sdpetrides/t5x-train-and-test, README.md; of mT5 small
 # github asahi417/lm-vocab-trimmer, experiments/misc/plot_tables.py.
 RELEASED = {
-    "t5-v1.1-small": 76_961_152, "t5-v1.1-base": 247_577_856, "t5-v1.1-large": 783_150_080, "t5-v1.1-xl": 2_849_757_184,
-    "t5-v1.1-xxl": 11_135_332_352, "mt5-small": 300_176_768,
-}  # fmt: skip
+    "t5-v1.1-small": 76_961_152,
+    "t5-v1.1-base": 247_577_856,
+    "t5-v1.1-large": 783_150_080,
+    "t5-v1.1-xl": 2_849_757_184,
+    "t5-v1.1-xxl": 11_135_332_352,
+    "mt5-small": 300_176_768,
+}
 UNTIED = (  # google-research/t5x and google/flaxformer: logits_via_embedding = False
     *RELEASED,
     *(f"mt5-{size}" for size in ("base", "large", "xl", "xxl")),

@@ -130,8 +130,14 @@ def test_a_page_loads_nothing_and_runs_no_script(any_page: Node) -> None:
         assert node.tag in PASSIVE
         for name, value in node.attributes.items():
             assert not name.startswith("on") and name not in (
-                "src", "srcset", "data", "action", "formaction", "background", "ping",
-            )  # fmt: skip
+                "src",
+                "srcset",
+                "data",
+                "action",
+                "formaction",
+                "background",
+                "ping",
+            )
             if name in ("href", "xlink:href"):
                 assert value.startswith("#") or (node.tag == "a" and value.startswith("https://huggingface.co/"))
             assert "javascript:" not in value.casefold()
@@ -357,9 +363,17 @@ def test_a_model_with_few_positions_is_traced_with_fewer_tokens() -> None:
 
 def test_a_report_on_ten_models_is_small() -> None:
     models = [
-        "gpt2-xl", "llama-3.1-405b", "mixtral-8x22b", "deepseek-r1", "jamba-v0.1", "qwen3-next-80b-a3b", "gpt-oss-120b",
-        "t5-small", "kimi-k2", "gemma-3-1b",
-    ]  # fmt: skip
+        "gpt2-xl",
+        "llama-3.1-405b",
+        "mixtral-8x22b",
+        "deepseek-r1",
+        "jamba-v0.1",
+        "qwen3-next-80b-a3b",
+        "gpt-oss-120b",
+        "t5-small",
+        "kimi-k2",
+        "gemma-3-1b",
+    ]
     html = report(models)
     assert len(html) < 10 * 300_000
 

@@ -171,8 +171,10 @@ def test_encoders_and_vectors_have_no_scales() -> None:
         (FP8 | {"weight_block_size": [64, 256]}, ((64, 256), Selection())),
         (FP8 | {"modules_to_not_convert": ["lm_head", 7, None, ""]}, ((128, 128), Selection(("lm_head",)))),
         (FP8 | {"modules_to_not_convert": "lm_head"}, ((128, 128), Selection())),
-        ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]},
-         ((1, 32), Selection(experts="stacked"))),
+        (
+            {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]},
+            ((1, 32), Selection(experts="stacked")),
+        ),
         *[(FP8 | {"weight_block_size": block}, None) for block in NO_BLOCKS],
         ({"quant_method": "gptq", "bits": 4, "group_size": 128}, None),
         ({"quant_method": ["fp8"]}, None),
@@ -180,7 +182,7 @@ def test_encoders_and_vectors_have_no_scales() -> None:
         ("fp8", None),
         (None, None),
     ],
-)  # fmt: skip
+)
 def test_a_scheme_is_read_from_a_config_json_only_if_it_is_complete(said: Any, expected: Any) -> None:
     document = QWEN | {"quantization_config": said}
     group = get_scales(None, document)

@@ -76,12 +76,14 @@ def test_columns_and_sort_work_as_in_a_comparison(run: Runner) -> None:
     [
         (["nowhere"], "nowhere is not a directory (expected a directory with config.json files below it)"),
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
-        (["empty"],
-         "empty contains no config.json, and neither do its subdirectories (expected a directory with models, for "
-         "example a Hugging Face cache)"),
+        (
+            ["empty"],
+            "empty contains no config.json, and neither do its subdirectories (expected a directory with models, for "
+            "example a Hugging Face cache)",
+        ),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
-)  # fmt: skip
+)
 def test_a_directory_that_cannot_be_scanned_is_an_error(args: list[str], message: str, refuse: Refuse) -> None:
     Path("empty").mkdir()
     write_config("s/a/config.json", GPT2)
@@ -296,9 +298,13 @@ def test_warnings_of_configs_are_listed_and_become_errors_with_strict(run: Runne
     for name, size in (("good", "num_hidden_layers"), ("odd", "num_layer")):
         (tmp_path / name).mkdir()
         sizes = {
-            "vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128,
-            "num_hidden_layers": 2, size: 2,
-        }  # fmt: skip
+            "vocab_size": 100,
+            "hidden_size": 64,
+            "num_attention_heads": 4,
+            "intermediate_size": 128,
+            "num_hidden_layers": 2,
+            size: 2,
+        }
         sizes |= {"hidden_sise": 32} if name == "odd" else {}
         (tmp_path / name / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}), encoding="utf-8")
     warning = "odd/config.json: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"

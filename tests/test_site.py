@@ -23,8 +23,14 @@ pytest.importorskip("markdown_it")
 MODELS = ("gpt2-small", "qwen3-8b", "deepseek-v3", "deepseek-v2", "bert-base-uncased")
 URL = "https://example.org/models"
 LOADED = {
-    "img": "src", "script": "src", "link": "href", "a": "href", "form": "action", "iframe": "src", "object": "data",
-}  # fmt: skip
+    "img": "src",
+    "script": "src",
+    "link": "href",
+    "a": "href",
+    "form": "action",
+    "iframe": "src",
+    "object": "data",
+}
 HOSTILE = {"id": "../../evil", "name": '<script>alert("x")</script>', "publisher": "</title><img src=x onerror=y>"}
 
 

@@ -19,13 +19,23 @@ from tests.running import Runner
 DATA = Path(__file__).parent / "data"
 WRITTEN: dict[str, dict[str, Any]] = json.loads((DATA / "quantised.json").read_text(encoding="utf-8"))
 HEADERS = (
-    "deepseek_v3-FP8", "gpt2-GPTQ", "gpt_oss-MXFP4", "llama-AWQ", "llama-GPTQ", "other/llama-NVFP4",
+    "deepseek_v3-FP8",
+    "gpt2-GPTQ",
+    "gpt_oss-MXFP4",
+    "llama-AWQ",
+    "llama-GPTQ",
+    "other/llama-NVFP4",
     "qwen3_moe-FP8_together",
-)  # fmt: skip
+)
 LLAMA = {
-    "model_type": "llama", "hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "vocab_size": 160, "dtype": "bfloat16",
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 128,
+    "intermediate_size": 192,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 160,
+    "dtype": "bfloat16",
+}
 FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}
 INT4 = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 64}
 
@@ -118,8 +128,12 @@ def test_json_has_the_stored_bytes_and_the_scheme(run: Runner) -> None:
     data = json.loads(run("gpt-oss-20b", "--json").out)
     assert data["stored_bytes"] == 13_761_264_768
     assert data["quantization"] == {
-        "method": "mxfp4", "scheme": "MXFP4", "quantized": 19_110_297_600, "exact": True, "mtp": False,
-    }  # fmt: skip
+        "method": "mxfp4",
+        "scheme": "MXFP4",
+        "quantized": 19_110_297_600,
+        "exact": True,
+        "mtp": False,
+    }
 
 
 # ---- by hand
@@ -169,8 +183,10 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"quant_method": "made-up"}, "has the quant_method 'made-up', which transformers does not support"),
         ({"bits": 4}, "has no quant_method, so transformers cannot load it"),
         ({"quant_method": "aqlm"}, "uses aqlm with options whose stored size paramcount cannot compute"),
-        ({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4},
-         "uses auto-round with options whose stored size"),
+        (
+            {"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4},
+            "uses auto-round with options whose stored size",
+        ),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}}, "uses gptq with options whose stored size"),
         ([4], "= [4] (expected a JSON object)"),
         (FP8 | {"weight_block_size": [0, 128]}, "weight_block_size = [0, 128]"),
@@ -178,12 +194,16 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"load_in_4bit": True, "load_in_8bit": True}, "sets both load_in_8bit and load_in_4bit"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 100}, "uses GPTQ 4-bit, which cannot store"),
         (compressed_section(INT4, "marlin-24"), "has a group in the format 'marlin-24'"),
-        (compressed_section(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
-         "is a regular expression that may take long to match"),
-        (compressed_section(INT4 | {"strategy": "channels"}, "pack-quantized"),
-         "has weights with the strategy 'channels'"),
+        (
+            compressed_section(INT4, "pack-quantized", ignore=["re:(a+)+b"]),
+            "is a regular expression that may take long to match",
+        ),
+        (
+            compressed_section(INT4 | {"strategy": "channels"}, "pack-quantized"),
+            "has weights with the strategy 'channels'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_scheme_of_unknown_size_leaves_the_count_and_adds_a_note(said: Any, note: str) -> None:
     count = count_quantised(LLAMA, said)
     assert (count.total, count.stored_bytes) == (pc.count(LLAMA).total, None)

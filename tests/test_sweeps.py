@@ -98,8 +98,11 @@ def test_every_sampled_combination_equals_the_scalar_count(name: str, data: st.D
 @pytest.mark.parametrize(
     ("id", "settings", "n_valid"),
     [
-        ("llama-3.1-8b", ["n_layers=1:9:4", "d_model=128,256", "d_ff=4*d_model", "heads=8:32:8", "n_kv_heads=heads//2"],
-         18),
+        (
+            "llama-3.1-8b",
+            ["n_layers=1:9:4", "d_model=128,256", "d_ff=4*d_model", "heads=8:32:8", "n_kv_heads=heads//2"],
+            18,
+        ),
         ("gpt2-small", ["n_heads=1:12", "d_head=64,128", "d_model=n_heads*d_head", "n_layers=1:2"], 48),
         ("deepseek-v3", ["n_layers=1,61", "n_dense_layers=0,3", "num_experts_per_tok=1,8", "d_kv_lora=512,256"], 12),
         ("mixtral-8x7b", ["n_active_experts=1:9", "tie_word_embeddings=false,true", "n_layers=2"], 16),
@@ -107,7 +110,7 @@ def test_every_sampled_combination_equals_the_scalar_count(name: str, data: st.D
         ("gemma-3-1b", ["n_layers=26,25", "d_model=256,1152"], 2),
         ("t5-small", ["n_layers=0:2", "n_decoder_layers=0:2", "d_ff=64"], 9),
     ],
-)  # fmt: skip
+)
 def test_sweeps_of_named_models_equal_the_scalar_counts(id: str, settings: list[str], n_valid: int) -> None:
     model, axes = pc.load(id), parse_axes(settings)
     sweep = make_sweep(model, axes, ("total", "kv_per_token"))
@@ -175,10 +178,17 @@ def test_a_division_by_zero_makes_a_combination_invalid() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1+2*3", 7), ("(1+2)*3", 9), ("7-2-1", 4), ("-n//2", -4), ("-(n//2)", -3), ("2*n//4", 3), ("2*(n//4)", 2),
-        ("100//n//2", 7), ("n - -n", 14),
+        ("1+2*3", 7),
+        ("(1+2)*3", 9),
+        ("7-2-1", 4),
+        ("-n//2", -4),
+        ("-(n//2)", -3),
+        ("2*n//4", 3),
+        ("2*(n//4)", 2),
+        ("100//n//2", 7),
+        ("n - -n", 14),
     ],
-)  # fmt: skip
+)
 def test_expressions_mean_what_they_mean_in_python(text: str, value: int) -> None:
     assert eval(text, {"n": 7}) == value  # noqa: S307
     tree = parse_expression(text, "x").tree

@@ -47,9 +47,11 @@ REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
     ({"num_labels": 3.0}, "num_labels = 3.0 (expected a non-negative integer)"),
     ({"id2label": ["a", "b"]}, "id2label = ['a', 'b'] (expected a JSON object of numbers and names)"),
     ({"id2label": {"a": "0"}}, "id2label contains 'a': '0' (expected a JSON object of numbers and names)"),
-    ({"num_labels": 1, "problem_type": "single_label_classification"},
-     "num_labels = 1 with problem_type = single_label_classification (expected 2 or more)"),
-]  # fmt: skip
+    (
+        {"num_labels": 1, "problem_type": "single_label_classification"},
+        "num_labels = 1 with problem_type = single_label_classification (expected 2 or more)",
+    ),
+]
 
 
 def test_frozen_cases_cover_every_class() -> None:

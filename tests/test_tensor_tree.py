@@ -101,9 +101,16 @@ def test_a_tree_is_plain_data_for_json() -> None:
         "parameters": 38597376,
         "children": [
             {
-                "kind": "tensor", "label": "wte.weight", "component": "embedding", "count": 1, "active": 1,
-                "shape": [50257, 768], "parameters": 38597376, "children": [], "title": "token embedding",
+                "kind": "tensor",
+                "label": "wte.weight",
+                "component": "embedding",
+                "count": 1,
+                "active": 1,
+                "shape": [50257, 768],
+                "parameters": 38597376,
+                "children": [],
+                "title": "token embedding",
             }
         ],
         "title": "token embedding",
-    }  # fmt: skip
+    }

@@ -103,8 +103,12 @@ def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("trace", "mixtral-8x7b", "--csv").out)))
     (up,) = [row for row in rows if row["name"].endswith("w3")]
     assert (up["step"].strip(), up["left"], up["right"], up["product"], up["copies"]) == (
-        "up", "[routed, 4096]", "[4096, 14336]", "[routed, 14336]", "256",
-    )  # fmt: skip
+        "up",
+        "[routed, 4096]",
+        "[4096, 14336]",
+        "[routed, 14336]",
+        "256",
+    )
     assert [row["step"].strip() for row in rows if not row["op"]] == ["32 × layer", "2 of 8 experts"]
 
 
@@ -171,8 +175,10 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
     ("config", "line"),
     [
         ({"model_type": "bert"}, "token type embedding [5] in [2, 768] → [5, 768]; row lookup"),
-        ({"model_type": "t5"},
-         "relative positions [5, 5]; distance between each pair of tokens, in 32 buckets up to 128"),
+        (
+            {"model_type": "t5"},
+            "relative positions [5, 5]; distance between each pair of tokens, in 32 buckets up to 128",
+        ),
         ({"model_type": "t5"}, "add bias [8, 5, 5]; added to the attention scores"),
         ({"model_type": "gpt_oss"}, "quick_gelu [routed, 2880]; quick GELU"),
         ({"model_type": "llava"}, "patch embedding [patches, 3, 14, 14] → [patches, 1024]"),
@@ -182,7 +188,7 @@ def test_flops_of_inputs_of_any_length_are_unknown() -> None:
         ({"model_type": "deepseek_v3"}, "top k [5, 256]; 8 experts per token"),
     ],
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
 def test_a_step_says_what_it_does(config: dict[str, str], line: str) -> None:
     """The configs of the reference: BertConfig, T5Config, GptOssConfig, LlavaConfig and DeepseekV3Config, with their

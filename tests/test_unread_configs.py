@@ -121,12 +121,15 @@ def test_a_class_of_another_model_type_is_a_warning(cls: str) -> None:
     ("config", "code", "reference"),
     [
         ({"model_type": "bert"}, "someone/a-bert--modeling_bert.OwnBertForMaskedLM", "BertForMaskedLM"),
-        ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "bert_layers.BertForMaskedLM",
-         "BertForMaskedLM"),
+        (
+            {"model_type": "bert", "architectures": ["BertForMaskedLM"]},
+            "bert_layers.BertForMaskedLM",
+            "BertForMaskedLM",
+        ),
         (LLAMA, "modeling_llama.LlamaForCausalLM", "LlamaForCausalLM"),
         ({"model_type": "llava"}, "modeling_llava.Llava", "LlavaForConditionalGeneration"),
     ],
-)  # fmt: skip
+)
 def test_modeling_code_of_the_repository_is_a_warning(config: dict[str, Any], code: str, reference: str) -> None:
     plain = pc.count(config)
     count = pc.count({**config, "auto_map": {"AutoConfig": "configuration.Config", "AutoModelForCausalLM": code}})

@@ -24,9 +24,14 @@ from tests.running import Runner
 from tests.structures import ZOO, pick_structures
 
 TINY = {
-    "model_type": "llama", "vocab_size": 1000, "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
-    "intermediate_size": 512, "rms_norm_eps": 1e-5,
-}  # fmt: skip
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "rms_norm_eps": 1e-5,
+}
 # two tables, q k v o, three matrices of the MLP, two norms per layer and one at the end
 TINY_TOTAL = 2 * 1000 * 256 + 4 * (4 * 256 * 256 + 3 * 256 * 512 + 2 * 256) + 256
 

@@ -42,16 +42,26 @@ def vibe_voice(section: dict[str, Any] | None) -> dict[str, Any]:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "phi3 linear": (phi(rope_type="linear"),
-        "rope_scaling.rope_type = 'linear' (expected default, longrope, su or yarn)"),
-    "phi3 dynamic": (phi(type="dynamic"),
-        "rope_scaling.rope_type = 'dynamic' (expected default, longrope, su or yarn)"),
-    "phi3 short factors": (phi(rope_type="longrope", short_factor=[1.0] * 3),
-        "rope_scaling.short_factor = [1.0, 1.0, 1.0] (expected a list of 4 numbers)"),
-    "phi3 yarn without factors": (phi(rope_type="yarn", long_factor=None),
-        "rope_scaling.long_factor is missing (expected a list of 4 numbers)"),
-    "phimoe linear": ({**PHI_MOE, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
-        "rope_scaling.short_mscale is missing (expected a number)"),
+    "phi3 linear": (
+        phi(rope_type="linear"),
+        "rope_scaling.rope_type = 'linear' (expected default, longrope, su or yarn)",
+    ),
+    "phi3 dynamic": (
+        phi(type="dynamic"),
+        "rope_scaling.rope_type = 'dynamic' (expected default, longrope, su or yarn)",
+    ),
+    "phi3 short factors": (
+        phi(rope_type="longrope", short_factor=[1.0] * 3),
+        "rope_scaling.short_factor = [1.0, 1.0, 1.0] (expected a list of 4 numbers)",
+    ),
+    "phi3 yarn without factors": (
+        phi(rope_type="yarn", long_factor=None),
+        "rope_scaling.long_factor is missing (expected a list of 4 numbers)",
+    ),
+    "phimoe linear": (
+        {**PHI_MOE, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+        "rope_scaling.short_mscale is missing (expected a number)",
+    ),
     "mllama with two tiles": (
         {
             "model_type": "mllama",
@@ -67,40 +77,64 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         )
         for model_type in ("paligemma", "deepseek_vl_hybrid", "llava_next_video")
     },
-    "cohere without a scale": ({"model_type": "cohere", **SMALL, "logit_scale": None},
-        "logit_scale = null (expected a value, or no such key)"),
-    "falcon_h1 without a multiplier": ({**FALCON, "ssm_in_multiplier": None},
-        "ssm_in_multiplier = null (expected a value, or no such key)"),
-    "unknown dtype": ({**LLAMA, "torch_dtype": "foo"},
-        "torch_dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)"),
-    "dtype of torch": ({**LLAMA, "dtype": "torch.float16"},
+    "cohere without a scale": (
+        {"model_type": "cohere", **SMALL, "logit_scale": None},
+        "logit_scale = null (expected a value, or no such key)",
+    ),
+    "falcon_h1 without a multiplier": (
+        {**FALCON, "ssm_in_multiplier": None},
+        "ssm_in_multiplier = null (expected a value, or no such key)",
+    ),
+    "unknown dtype": (
+        {**LLAMA, "torch_dtype": "foo"},
+        "torch_dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)",
+    ),
+    "dtype of torch": (
+        {**LLAMA, "dtype": "torch.float16"},
         "dtype = 'torch.float16' (expected the name of a data type in torch, such as bfloat16); did you mean float16, "
-        "bfloat16 or cfloat?"),
-    "unknown dtype of a section": ({"model_type": "gemma3", "text_config": {"dtype": "foo"}},
-        "text_config.dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)"),
-    "a null epsilon of Falcon": ({"model_type": "falcon", **TINY, "layer_norm_epsilon": None},
-        "layer_norm_epsilon = null (expected a value, or no such key)"),
-    "a null epsilon of Cohere": ({"model_type": "cohere", **TINY, "layer_norm_eps": None},
-        "layer_norm_eps = null (expected a value, or no such key)"),
-    "a null factor of Granite": ({"model_type": "granitemoe", **SMALL, "residual_multiplier": None},
-        "residual_multiplier = null (expected a value, or no such key)"),
+        "bfloat16 or cfloat?",
+    ),
+    "unknown dtype of a section": (
+        {"model_type": "gemma3", "text_config": {"dtype": "foo"}},
+        "text_config.dtype = 'foo' (expected the name of a data type in torch, such as bfloat16)",
+    ),
+    "a null epsilon of Falcon": (
+        {"model_type": "falcon", **TINY, "layer_norm_epsilon": None},
+        "layer_norm_epsilon = null (expected a value, or no such key)",
+    ),
+    "a null epsilon of Cohere": (
+        {"model_type": "cohere", **TINY, "layer_norm_eps": None},
+        "layer_norm_eps = null (expected a value, or no such key)",
+    ),
+    "a null factor of Granite": (
+        {"model_type": "granitemoe", **SMALL, "residual_multiplier": None},
+        "residual_multiplier = null (expected a value, or no such key)",
+    ),
     "a null activation of BART": (
         {"model_type": "bart", **TINY, "encoder_layers": 1, "decoder_layers": 1, "activation_function": None},
         "activation_function = null (expected a value, or no such key)",
     ),
-    "one rotated value of pairs": ({"model_type": "codegen", **TINY, "rotary_dim": 1},
-        "rotary_dim = 1 is odd, but rotary embedding rotates pairs (expected an even number)"),
-    "a table without positions": ({"model_type": "ctrl", **TINY, "n_positions": 0},
-        "n_positions = 0 (expected an integer of at least 1)"),
+    "one rotated value of pairs": (
+        {"model_type": "codegen", **TINY, "rotary_dim": 1},
+        "rotary_dim = 1 is odd, but rotary embedding rotates pairs (expected an even number)",
+    ),
+    "a table without positions": (
+        {"model_type": "ctrl", **TINY, "n_positions": 0},
+        "n_positions = 0 (expected an integer of at least 1)",
+    ),
     "a range below zero": (
         {"model_type": "xglm", **TINY, "d_model": 32, "attention_heads": 4, "max_position_embeddings": -5},
         "max_position_embeddings = -5 (expected an integer of at least 0)",
     ),
-    "one bucket": ({"model_type": "prophetnet", **TINY, "num_decoder_attention_heads": 4, "num_buckets": 1},
-        "num_buckets = 1 leaves no bucket for near distances (expected an integer of at least 2)"),
-    "one channel of RWKV": ({"model_type": "rwkv", **TINY, "attention_hidden_size": 1},
-        "attention_hidden_size = 1 (expected an integer of at least 2)"),
-}  # fmt: skip
+    "one bucket": (
+        {"model_type": "prophetnet", **TINY, "num_decoder_attention_heads": 4, "num_buckets": 1},
+        "num_buckets = 1 leaves no bucket for near distances (expected an integer of at least 2)",
+    ),
+    "one channel of RWKV": (
+        {"model_type": "rwkv", **TINY, "attention_hidden_size": 1},
+        "attention_hidden_size = 1 (expected an integer of at least 2)",
+    ),
+}
 COUNTED: dict[str, dict[str, Any]] = {
     "phi3 longrope": phi(rope_type="longrope"),
     "phi3 su": phi(type="su"),

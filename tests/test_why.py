@@ -25,9 +25,13 @@ from tests.structures import ZOO, keep_every, pick_structures
 
 DATA = Path(__file__).parent / "data"
 TINY = {
-    "model_type": "llama", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
     "intermediate_size": 128,
-}  # fmt: skip
+}
 
 
 def explain_one(model: pc.ModelLike, number: str | int) -> Why:
@@ -137,8 +141,12 @@ def test_embeddings_of_equal_size_are_one_explanation_that_names_both() -> None:
 def test_a_figure_that_nothing_explains_is_not_reproducible() -> None:
     answer = explain_one("gpt2-small", "118M")
     assert (answer.verdict, answer.ok, answer.accounts, answer.true, answer.left_over) == (
-        "not reproducible", False, (), 124_439_808, -6_439_808,
-    )  # fmt: skip
+        "not reproducible",
+        False,
+        (),
+        124_439_808,
+        -6_439_808,
+    )
 
 
 def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
@@ -163,10 +171,16 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
         ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # GPT-2 with an untied LM head
         ("gpt2-small", 85_056_000, [("token embedding", -50257 * 768), ("position embedding", -1024 * 768)]),
         ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
-        ("gpt2-small", 124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768),
-         [("biases", -12 * (3 * 768 + 768 + 3072 + 768))]),
-        ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096,
-         [("both embedding matrices (input and LM head)", -2 * 32000 * 4096)]),
+        (
+            "gpt2-small",
+            124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768),
+            [("biases", -12 * (3 * 768 + 768 + 3072 + 768))],
+        ),
+        (
+            "llama-2-7b",
+            6_738_415_616 - 2 * 32000 * 4096,
+            [("both embedding matrices (input and LM head)", -2 * 32000 * 4096)],
+        ),
         ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512", 2 * 256 * 4096)]),
         ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token embedding", -128_256 * 2048)]),
         ("deepseek-v3", 671_026_404_352 + 14_848, [("buffers", 58 * 256)]),
@@ -187,10 +201,13 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
             [("buffers", 60 * 384), ("legacy buffers", 61 * 56), ("FP8 scales", 62_495_192)],
         ),  # as stated in its zoo entry
         ("moonlight-16b-a3b", 15_960_111_936, [("buffers", 26 * 64), ("legacy buffers", 27 * 64)]),
-        ("gpt-oss-20b", 4_187_440_704 - 24 * 42_592,
-         [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))]),  # of 4 active experts
+        (
+            "gpt-oss-20b",
+            4_187_440_704 - 24 * 42_592,
+            [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))],
+        ),  # of 4 active experts
     ],
-)  # fmt: skip
+)
 def test_each_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
     answer = explain_one(model, figure)
     assert list_causes(answer) == expected
@@ -362,14 +379,17 @@ def test_mutually_exclusive_causes_are_incompatible(id: str) -> None:
     found = find_candidates(pc.count(id).tensors, get_scales("fp8", {}))
     groups = (
         {
-            "LM head", "one embedding matrix (input or LM head)", "both embedding matrices (input and LM head)",
-            "token embedding", "tied LM head counted twice",
+            "LM head",
+            "one embedding matrix (input or LM head)",
+            "both embedding matrices (input and LM head)",
+            "token embedding",
+            "tied LM head counted twice",
         },
         {"biases", "norms", "biases and norms"},
         {"vision encoder", "projector", "vision encoder and projector"},
         {"MTP layer"},
         {"FP8 scales"},
-    )  # fmt: skip
+    )
     for a in found:
         for b in found:
             alike = a is b or any(a.name in group and b.name in group for group in groups)
@@ -638,9 +658,13 @@ def test_a_markdown_table_has_four_columns(run: Runner) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ["gpt2", "118M"], ["glm-4.5", "355B"], ["deepseek-v3", "684531386000"], ["deepseek-v3"], ["gpt2", "llama-2-7b"],
+        ["gpt2", "118M"],
+        ["glm-4.5", "355B"],
+        ["deepseek-v3", "684531386000"],
+        ["deepseek-v3"],
+        ["gpt2", "llama-2-7b"],
     ],
-)  # fmt: skip
+)
 def test_every_answer_has_every_format(run: Runner, args: list[str], format: str) -> None:
     done = run("why", *args, "--format", format)
     assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)
@@ -689,17 +713,33 @@ def test_terms_have_signs() -> None:
 @pytest.mark.parametrize(
     ("id", "figure", "cause", "items"),
     [  # the sums are those of the classes of transformers 5.23.0, built with the published sizes
-        ("bert-base-uncased", 109_482_240, ("BertModel instead of BertForMaskedLM", -32_058),
-         {"LM head": -30_522, "layers in front of the LM head": -592_128, "pooler": 590_592}),
-        ("xlm-roberta-base", 278_043_648, ("XLMRobertaModel instead of XLMRobertaForMaskedLM", -251_538),
-         {"LM head": -250_002, "layers in front of the LM head": -592_128, "pooler": 590_592}),
-        ("mobilebert-uncased", 24_844_544, ("MobileBertModel instead of MobileBertForMaskedLM", -11_751_994),
-         {"LM head": -11_750_970, "layers in front of the LM head": -263_680, "pooler": 262_656}),
-        ("modernbert-base", 149_014_272, ("ModernBertModel instead of ModernBertForMaskedLM", -640_960),
-         {"LM head": -50_368, "layers in front of the LM head": -590_592}),
+        (
+            "bert-base-uncased",
+            109_482_240,
+            ("BertModel instead of BertForMaskedLM", -32_058),
+            {"LM head": -30_522, "layers in front of the LM head": -592_128, "pooler": 590_592},
+        ),
+        (
+            "xlm-roberta-base",
+            278_043_648,
+            ("XLMRobertaModel instead of XLMRobertaForMaskedLM", -251_538),
+            {"LM head": -250_002, "layers in front of the LM head": -592_128, "pooler": 590_592},
+        ),
+        (
+            "mobilebert-uncased",
+            24_844_544,
+            ("MobileBertModel instead of MobileBertForMaskedLM", -11_751_994),
+            {"LM head": -11_750_970, "layers in front of the LM head": -263_680, "pooler": 262_656},
+        ),
+        (
+            "modernbert-base",
+            149_014_272,
+            ("ModernBertModel instead of ModernBertForMaskedLM", -640_960),
+            {"LM head": -50_368, "layers in front of the LM head": -590_592},
+        ),
         ("llama-3.1-8b", 7_504_924_672, ("one embedding matrix (input or LM head)", -525_336_576), {"": -525_336_576}),
     ],
-)  # fmt: skip
+)
 def test_a_figure_of_the_class_without_a_head_names_that_class(
     id: str, figure: int, cause: tuple[str, int], items: dict[str, int]
 ) -> None:

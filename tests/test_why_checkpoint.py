@@ -149,10 +149,12 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
         ("llama-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("gpt2-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
         ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
-        ("other/llama-NVFP4",
-         {"NVFP4 scales": ("weight_scale", "weight_global_scale"), "activation scales": "input_global_scale"}),
+        (
+            "other/llama-NVFP4",
+            {"NVFP4 scales": ("weight_scale", "weight_global_scale"), "activation scales": "input_global_scale"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_kind_of_tensor_next_to_packed_weights_is_a_cause(
     name: str, causes: dict[str, str | tuple[str, ...]]
 ) -> None:
@@ -302,8 +304,12 @@ def test_an_index_is_explained_by_its_names_and_its_size(run: Runner, tmp_path: 
     assert done.code == 0
     (row,) = csv.DictReader(done.out.splitlines())
     assert (row["published"], row["value"], row["left_over"], row["verdict"], row["true"]) == (
-        "–", "", "", "names only", "124439808",
-    )  # fmt: skip
+        "–",
+        "",
+        "",
+        "names only",
+        "124439808",
+    )
     output = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
     equation = "137,022,720 values according to the tensor names = total 124,439,808 plus legacy buffers 12,582,912"
     assert equation in output
