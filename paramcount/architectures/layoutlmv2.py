@@ -48,7 +48,7 @@ def read_arguments(js: sizes.ConfigJson) -> Mapping[str, int]:
         raise sizes.make_value_error(given, ARGUMENTS, "a JSON object")
     for key, value in given.items():
         where = f"{ARGUMENTS}.{key}"
-        if key == "MODEL.RESNETS.DEPTH" and value not in BLOCKS:
+        if key == "MODEL.RESNETS.DEPTH" and value not in tuple(BLOCKS):
             raise sizes.make_value_error(value, where, "50, 101 or 152")
         if key in SIZES and (type(value) is not int or value < 1):
             raise sizes.make_value_error(value, where, "a positive integer")

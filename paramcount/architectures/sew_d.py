@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from paramcount.architectures.deberta import position_terms
+from paramcount.architectures.deberta import position_terms, read_integer
 from paramcount.architectures.deberta_v2 import DebertaV2, farthest_bucket, norms_distances, rows_of_distances
 from paramcount.architectures.sew import Sew
 from paramcount.declare import Data, ops, parts, sizes
@@ -21,8 +21,8 @@ def with_defaults(derivation: sizes.Derivation) -> sizes.Derivation:
 
 def no_convolution(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference cannot build the convolution that DeBERTa v2 may have beside its first layer."""
-    if js.get("conv_kernel_size", 0) > 0:
-        raise sizes.make_value_error(js["conv_kernel_size"], "conv_kernel_size", "0")
+    if (width := read_integer(js, "conv_kernel_size", 0)) > 0:
+        raise sizes.make_value_error(width, "conv_kernel_size", "0")
 
 
 class SewD(Sew, DebertaV2):

@@ -25,6 +25,8 @@ def make_features(make_sound: Any) -> Any:
             shape = (1, config.max_length, config.num_mel_bins)
         elif config.model_type == "wav2vec2-bert":
             shape = (1, n, config.feature_projection_input_dim)
+        elif config.model_type == "parakeet_ctc":
+            shape = (1, n, config.encoder_config.num_mel_bins)
         else:
             found: dict[str, Any] = make_sound(model, n)
             return found

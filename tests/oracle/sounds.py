@@ -17,7 +17,7 @@ SAMPLES, MELS = "samples", "log-mel frames"
 # {model type: what its encoder reads}
 READS = {
     "audio-spectrogram-transformer": MELS, "clap": MELS, "clap_audio_model": MELS, "data2vec-audio": SAMPLES,
-    "hubert": SAMPLES, "sew": SAMPLES, "sew-d": SAMPLES, "speech-encoder-decoder": SAMPLES,
+    "hubert": SAMPLES, "parakeet_ctc": MELS, "sew": SAMPLES, "sew-d": SAMPLES, "speech-encoder-decoder": SAMPLES,
     "speecht5": SAMPLES, "unispeech": SAMPLES, "unispeech-sat": SAMPLES, "wav2vec2": SAMPLES, "wav2vec2-bert": MELS,
     "wav2vec2-conformer": SAMPLES, "wavlm": SAMPLES,
 }  # fmt: skip

@@ -52,6 +52,8 @@ UNRUNNABLE = {
     "hubert": "sounds go in, and nothing is kept of them",
     "hubert, other settings": "likewise",
     "sew": "sounds go in, and nothing is kept of them",
+    "parakeet_ctc": "sounds go in, and nothing is kept of them",
+    "parakeet_ctc, other settings": "likewise",
     "sew-d": "sounds go in, and nothing is kept of them",
     "sew-d, other settings": "likewise",
     "audio-spectrogram-transformer": "sounds go in, and nothing is kept of them",

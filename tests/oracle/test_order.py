@@ -82,6 +82,8 @@ DIFFERENT = {
     "hubert": "sounds go in",
     "hubert, other settings": "likewise",
     "sew": "sounds go in",
+    "parakeet_ctc": "sounds go in",
+    "parakeet_ctc, other settings": "likewise",
     "sew-d": "sounds go in",
     "sew-d, other settings": "likewise",
     "audio-spectrogram-transformer": "sounds go in",

@@ -123,6 +123,7 @@ DIFFERENT = {
     "data2vec-audio": "sounds go in",
     "hubert": "sounds go in",
     "sew": "sounds go in",
+    "parakeet_ctc": "sounds go in",
     "sew-d": "sounds go in",
     "audio-spectrogram-transformer": "sounds go in",
     "wav2vec2-bert": "sounds go in",
