@@ -23,9 +23,10 @@ class GlubLM(parts.EqualHeads):
     activation = "silu"
     norm_eps = sizes.setting("rms_norm_eps", default=1e-5)
     rope = sizes.setting(default=lambda config, c: ops.Rope(config.get("rope_theta", 10_000.0)))
+    embedding_scale = sizes.setting(default=lambda config, c: sqrt(c.d_model))
 
     def embed(c, tokens: Data) -> Data:
-        return ops.scale_by(super().embed(tokens), sqrt(c.d_model))
+        return ops.scale_by(super().embed(tokens), c.embedding_scale)
 
     def layer(c, x: Data) -> Data:
         h = c.norm(x, "norm1")

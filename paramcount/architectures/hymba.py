@@ -83,11 +83,12 @@ class Hymba(parts.Decoder):
     d_inner: sizes.Positive = sizes.derived(sizes.expand_d_model("mamba_expand"))
     d_head_v: sizes.Positive = sizes.derived(lambda js, c: c["d_inner"] // c["n_heads"])
     d_ff: sizes.Positive = sizes.hf(absent=14336)
-    window: sizes.Positive | None = sizes.hf("sliding_window", absent=None)
+    window: sizes.Natural = sizes.hf("sliding_window", absent=0, null=lambda js, c: 0)  # 0: there is none
     layer_types: sizes.Words = sizes.derived(attention_kinds)
     shared_layers: sizes.Indices = sizes.derived(shared_layers)
     n_positions: sizes.Positive = sizes.hf("max_position_embeddings", absent=262_144)  # the base of positions grows
     n_meta_tokens: sizes.Natural = sizes.hf("num_memory_tokens", absent=0)
+    has_meta_tokens: sizes.Flag = sizes.derived(lambda js, c: c["n_meta_tokens"] > 0)
     rotates: sizes.Flag = sizes.hf("rope", absent=False)
     qk_norm: sizes.Flag = sizes.derived(lambda js, c: js.get("kq_norm") == "rms")
     gated: sizes.Flag = sizes.derived(lambda js, c: js.get("mlp_hidden_act") == "silu")
@@ -105,7 +106,7 @@ class Hymba(parts.Decoder):
 
     def forward(c, tokens: Data) -> Data:
         x = c.embed(tokens)
-        if not c.n_meta_tokens:
+        if not c.has_meta_tokens:
             return c.decode(x)
         meta = ops.learned_rows("model.memory_tokens", "other_embedding", c.n_meta_tokens, c.d_model)
         return c.head(ops.text_alone(c.transform(ops.put_in_front(meta, x, once=True))))
@@ -178,6 +179,9 @@ class Hymba(parts.Decoder):
             ops.Weight(prefix + "D.0", "mixer.state", (c.d_inner,)),
         )
         return Data(ops.SelectiveScan(c.d_inner, c.d_state), (u, step, *read[1:]), u.shape, state)
+
+    def unused_fields(c) -> tuple[str, ...]:
+        return () if "sliding_attention" in c.layer_types else ("window",)
 
     def check(c) -> None:
         sizes.check_heads_fill(c)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from paramcount.counting.count import Count
 from paramcount.flow import TensorRow, multiply
@@ -19,7 +20,7 @@ def format_arithmetic(count: Count) -> dict[str, str]:
     '12 × (768 × 2,304 + 2,304)'
     """
     rows: dict[str, list[TensorRow]] = {}
-    for tensor in count.tensors:
+    for tensor in chain.from_iterable(map(split_by_component, count.tensors)):
         if tensor.kind in ("total", "tied"):
             rows.setdefault(tensor.main_component, []).append(tensor)
     texts = {}
@@ -32,6 +33,18 @@ def format_arithmetic(count: Count) -> dict[str, str]:
         else:
             texts[name] = format_sum(t for t in tensors if t.is_counted)
     return texts
+
+
+def split_by_component(tensor: TensorRow) -> list[TensorRow]:
+    """The parts of a fused tensor if they belong to several components; otherwise the tensor."""
+    sums: dict[str, int] = {}
+    for component, size in tensor.splits:
+        name = tensor._replace(component=component).main_component
+        sums[name] = sums.get(name, 0) + size
+    if len(sums) < 2:
+        return [tensor]
+    before, after = tensor.matrix[: tensor.axis], tensor.matrix[tensor.axis + 1 :]
+    return [tensor._replace(component=name, splits=(), matrix=(*before, size, *after)) for name, size in sums.items()]
 
 
 def format_sum(tensors: Iterable[TensorRow]) -> str:
