@@ -273,6 +273,22 @@ def test_the_profile_run_of_vllm_is_computed_from_the_flow() -> None:
     assert measure(max_num_seqs=8, max_num_batched_tokens=2048) == 2048 * (3 * 14_336 + 3 * 4096) * 2
 
 
+def test_an_encoder_is_divided_and_takes_as_much_per_image_token_however_many_are_read() -> None:
+    def measure(tokens: int, **options: str) -> int:
+        given: dict[str, int | str] = {"max_num_seqs": 1, "max_num_batched_tokens": tokens, **options}
+        fit = pc.memory("qwen3-vl-2b", engine="vllm", gpu="2xh100", tp=2, engine_options=given).fit
+        assert fit is not None
+        return dict(fit.overhead_items)["peak activation"]
+
+    assert measure(32_768) == 2 * measure(16_384)
+    # Values of a patch in the MLP: patch and position, which stay; what enters the layer, attention's part, their sum
+    kept, layer = 3 * 2 * 16 * 16 + 1024, 1024 + 1024 // 2 + 1024
+    assert measure(16_384) == 4 * 16_384 * 2 * (kept + layer + 2 * 4096 // 2)
+    # A GPU has half of 4,096 values before and after the MLP's activation and of 1,024 of attention; 4 patches a token
+    divided = 4 * 16_384 * 2 * (2 * 4096 + 1024) // 2
+    assert measure(16_384, mm_encoder_tp_mode="data") - measure(16_384) == divided
+
+
 def test_vllm_pads_a_vocabulary_to_a_multiple_of_64() -> None:
     # of so few rows that PyTorch does not round them to 2 MiB
     def measure(vocabulary: int) -> int:

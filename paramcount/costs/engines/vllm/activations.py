@@ -3,7 +3,8 @@
 The run is one forward pass of max_num_batched_tokens tokens, then the sampler with the logits of max_num_seqs
 sequences. A value lives from the step that makes it to the last one that reads it. Attention keeps no scores. Without
 enforce_eager, the graph is cut at each attention: what goes into a piece, the output of attention and the residual
-stream, lives to its end. Beside the sampler, the hidden states of all tokens live.
+stream, lives to its end. Beside the sampler, the hidden states of all tokens live. profile_run keeps the patches that
+the encoder reads, and the encoder the positions that it looks up (qwen3_vl.py, pos_embeds).
 
 The sampler makes its copies of the logits in FP32. Up to version 0.16, it sorts them: 9.57 times the logits in FP32,
 which five logged runs with vocabularies from 128,256 to 201,088 give to within 0.3% (llm-d-incubation/llm-d-planner,
@@ -23,7 +24,7 @@ from typing import NamedTuple
 from paramcount.costs.activations import ActivationWalk, find_layer
 from paramcount.costs.training.setup import Setup
 from paramcount.counting.sum_weights import list_flows
-from paramcount.flow import Data, Repeat, WeightedSum, list_steps
+from paramcount.flow import Data, Linear, Repeat, WeightedSum, list_steps
 from paramcount.flow.operation import Form
 from paramcount.flow.walk import Step
 from paramcount.zoo import Model
@@ -32,7 +33,8 @@ BF16, F32 = 2, 4  # bytes of a value
 SORTING, SAMPLING = 9.57, 3.5  # bytes of the sampler over those of the logits in FP32
 LAST_SORTING = 16  # minor version
 SCORES = (Form.SCORES, Form.MASK, Form.ATTENTION_WEIGHTS)
-TOWERS = ("vision", "audio", "projector")
+ENCODERS = ("vision", "audio")
+TOWERS = (*ENCODERS, "projector")
 
 
 class ForwardPeak(NamedTuple):
@@ -40,6 +42,7 @@ class ForwardPeak(NamedTuple):
 
     decoder: int
     encoder: int  # whose images become as many tokens
+    read: int  # by the encoder: its patches
     features: int  # that the encoder hands on
     merges: bool  # whether the encoder merges patches, so that images may have any size
     outputs: int  # of the decoder, without logits
@@ -47,11 +50,18 @@ class ForwardPeak(NamedTuple):
 
 
 class ForwardWalk(ActivationWalk):
-    """The values of one forward pass."""
+    """The values of one forward pass. `whole`: encoders are not divided among tensor-parallel GPUs."""
 
-    def __init__(self, steps: list[Step], setup: Setup) -> None:
+    def __init__(self, steps: list[Step], setup: Setup, *, whole: bool) -> None:
         super().__init__(steps, setup)
         self.patches_per_token = find_merging(steps)
+        self.whole = whole
+
+    def find_division(self, data: Data) -> bool:
+        place = self.place.get(id(data), ((), ""))[1]
+        if self.whole or place not in ENCODERS or not isinstance(data.operation, Linear):
+            return super().find_division(data)
+        return not is_embedding(data) and not any(map(self.is_divided, data.inputs))
 
     def resolve(self, size: int | str) -> int | None:
         """The size as a number; what an encoder reads becomes as many tokens as the text has."""
@@ -100,31 +110,40 @@ class ForwardWalk(ActivationWalk):
         return peak
 
     def count_bytes(self, data: Data) -> int:
-        """Bytes of a value; none for parts of another, for scores, and for logits, which few tokens have."""
+        """Bytes of a value; none for parts of another, scores, logits, which few tokens have, and images in RAM."""
         is_logits = data.weights and data.weights[0].component == "lm_head"
-        if data.operation.form in (*SCORES, Form.SPLIT) or is_logits:
+        if data.operation.form in (*SCORES, Form.SPLIT) or is_logits or "height" in data.shape:
             return 0
         return BF16 * self.count_elements(data)
 
 
 @lru_cache(maxsize=256)
-def measure_forward(model: Model, tokens: int, tp: int, eager: bool) -> ForwardPeak:
-    """The peak of one forward pass of so many tokens, and of an encoder whose images become as many."""
+def measure_forward(model: Model, tokens: int, tp: int, eager: bool, whole: bool = False) -> ForwardPeak:
+    """The peak of one forward pass of so many tokens, and of an encoder, maybe `whole`, whose images become as many."""
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
-    walk = ForwardWalk(list_steps(out, part), Setup(context=tokens, tp=tp))
+    walk = ForwardWalk(list_steps(out, part), Setup(context=tokens, tp=tp), whole=whole)
     peaks = walk.find_peaks(eager=eager)
-    encoders = [size for (_, place), size in peaks.items() if place in TOWERS]
+    towers = [data for data, _, _, place in walk.steps if place in TOWERS]
+    read = sum(walk.count_bytes(walk.find_root(data.inputs[0])) for data in towers if is_embedding(data))
+    kept = read + sum(walk.count_bytes(data) for data in towers if data.operation.form is Form.LOOKUP)
+    encoders = [size + kept * (layer is not None) for (layer, place), size in peaks.items() if place in TOWERS]
     decoder = [size for (layer, place), size in peaks.items() if place in ("decoder", "encoder") and layer is not None]
     head = find_head(walk.steps)
     projected = [data for data, _, _, place in walk.steps if place == "projector"]
     return ForwardPeak(
         max(decoder, default=0),
         max(encoders, default=0),
+        read,
         walk.count_bytes(projected[-1]) if projected else 0,
         walk.patches_per_token > 1,
         0 if head is None else walk.count_bytes(walk.find_root(head.inputs[0])),
         0 if head is None else int(head.shape[-1]),
     )
+
+
+def is_embedding(data: Data) -> bool:
+    """Whether it makes the first hidden states, of patches."""
+    return bool(data.weights) and data.weights[0].component == "embedding" and bool(data.inputs)
 
 
 def find_merging(steps: Iterable[Step]) -> int:

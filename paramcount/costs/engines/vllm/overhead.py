@@ -77,7 +77,8 @@ def estimate_overhead(deployment: Deployment, stage: int) -> Overhead:
 def measure_activation(deployment: Deployment, options: VllmOptions, stage: int) -> tuple[int, int, int]:
     """(least, usual, most) bytes of the profile run."""
     parallel = deployment.parallel
-    peak = measure_forward(deployment.model, options.max_num_batched_tokens, parallel.tp, options.enforce_eager)
+    whole = options.mm_encoder_tp_mode == "data"
+    peak = measure_forward(deployment.model, options.max_num_batched_tokens, parallel.tp, options.enforce_eager, whole)
     usual = peak.decoder
     if stage == parallel.pp - 1 and options.runner == "generate":
         usual = max(usual, count_sampler(peak, options.max_num_seqs, options.minor))
@@ -85,13 +86,13 @@ def measure_activation(deployment: Deployment, options: VllmOptions, stage: int)
     if not peak.encoder or options.language_model_only:
         return round(low * usual), usual, round(high * usual)
     # The encoder reads images of max_num_batched_tokens tokens, or the largest one, whose size is not in the config.
-    # What it hands on stays until the end.
+    # What it reads and hands on stays until the end.
     text, tokens = usual, options.max_num_batched_tokens
     largest = max(tokens, MAX_IMAGE_TOKENS)
     has_room = deployment.request.reference.startswith("Qwen3VL") and options.minor in ROOM_FOR_FRAMES
     kept = VIDEO_TOKENS if has_room else 0
     least, usual, most = (
-        max(round(n / tokens * peak.encoder), text + round(max(n, room) / tokens * peak.features))
+        max(round(n / tokens * peak.encoder), text + round((n * peak.read + max(n, room) * peak.features) / tokens))
         for n, room in ((tokens, 0), (largest if peak.merges else tokens, kept), (largest, kept))
     )
     return round(low * least), usual, round(high * most)
