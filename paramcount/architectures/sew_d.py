@@ -1,5 +1,6 @@
 """SEW-D: SEW with the layers of DeBERTa v2, whose attention knows distances."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deberta import position_terms, read_integer
@@ -23,6 +24,11 @@ def no_convolution(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The reference cannot build the convolution that DeBERTa v2 may have beside its first layer."""
     if (width := read_integer(js, "conv_kernel_size", 0)) > 0:
         raise sizes.make_value_error(width, "conv_kernel_size", "0")
+
+
+def find_farthest(js: Mapping[str, Any], c: Any) -> int:
+    buckets = js.get("position_buckets", DEFAULTS["position_buckets"])
+    return farthest_bucket({**js, "position_buckets": buckets}, c)
 
 
 class SewD(Sew, DebertaV2):
@@ -49,7 +55,8 @@ class SewD(Sew, DebertaV2):
     layers_path = PREFIX + "encoder.encoder.layer.{layer}."
 
     feature_eps: ClassVar = sizes.setting("feature_layer_norm_eps")
-    farthest = sizes.setting(default=with_defaults(farthest_bucket))
+    farthest = sizes.setting(default=find_farthest)
+    pooler_activation = None
 
     def norm_features(c, x: Data) -> Data:
         return ops.layer_norm(x, "layer_norm", c.feature_eps)
