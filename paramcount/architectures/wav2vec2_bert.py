@@ -20,6 +20,10 @@ def positions_are_known(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
         raise make_choice_error(found, known, where="position_embeddings_type")
 
 
+SOUND_CLASS = parts.SOUND_HEADS["ForSequenceClassification"]
+WIDER = {"d_projected": (sizes.Positive, sizes.hf("classifier_proj_size", absent=768))}
+
+
 class Wav2Vec2Bert(ConformerOfWaves):
     """Source: arXiv:2312.05187, section 3.1.1; modeling_wav2vec2_bert.py of the reference."""
 
@@ -27,7 +31,9 @@ class Wav2Vec2Bert(ConformerOfWaves):
     model_types = ("wav2vec2-bert",)
     base_model = "Wav2Vec2BertModel"
     task_head_prefix = "Wav2Vec2Bert"
-    task_heads = parts.SOUND_HEADS
+    task_heads = parts.SOUND_HEADS | {
+        "ForSequenceClassification": SOUND_CLASS._replace(fields=SOUND_CLASS.fields | WIDER)
+    }
     prefix = "wav2vec2_bert."
     unused_keys = (*parts.HEAD_KEYS, "max_source_positions")
     conditions: ClassVar[tuple[sizes.Condition, ...]] = (

@@ -20,7 +20,7 @@ ASCII = {
     "‹": "<", "›": ">", "‘": "'", "’": "'", "“": '"', "”": '"',
     "␣": "_", "§": "S.", "†": "+", "‡": "++", "✓": "yes", "✔": "yes", "✅": "yes", "✗": "no", "✘": "no", "❌": "no",
     "\u00a0": " ",
-    **{digit: f"^{i}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "ⁿ": "^n", "ˣ": "^x",
+    **{digit: f"^{i}" for i, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "ⁿ": "^n", "ˣ": "^x", "⁻": "^-",
     **{digit: str(i) for i, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
 }  # fmt: skip
 
