@@ -65,6 +65,8 @@ def find_differences(id: str, count: Count) -> list[str]:
     totals["lm_head"] += sum(
         tensor.elements for tensor, _ in list_unreachable(count.sizes, count.head) if tensor.component == "lm_head"
     )
+    if expected["class"].endswith("ForCTC"):  # its LM head is not what the reference calls the output embeddings
+        del totals["lm_head"]
     found = [
         f"{name}: {value:,} instead of {expected[name]:,}" for name, value in totals.items() if value != expected[name]
     ]
