@@ -42,6 +42,9 @@ class ConformerOfWaves(parts.AdaptedWaves, parts.RelativeSpeechEncoder):
 
     def check(c) -> None:
         super().check()
+        kinds = [name for name in ("has_relative", "has_rotary", "has_distances") if getattr(c, name, False)]
+        if len(kinds) > 1:
+            raise ParamcountError("= true", where=FieldName(kinds[1]), expected=f"false, because {kinds[0]} = true")
         if c.n_layers and c.d_conv % 2 == 0:
             raise sizes.make_value_error(c.d_conv, FieldName("d_conv"), "an odd number")
         size = "d_model" if c.has_relative else "d_head"
