@@ -682,10 +682,11 @@ def segment_parameters(c: Any) -> Any:
 
 
 # Compared name by name with a transcription of their authors' code (tests/oracle/test_drafts.py, test_logits.py,
-# test_remote_code.py, test_llava_released.py), and three with loaded checkpoints (tests/test_recurrent_models.py).
+# test_remote_code.py, test_remote_mixers.py, test_llava_released.py), and three with loaded checkpoints
+# (tests/test_recurrent_models.py).
 TRANSCRIBED = {
-    "blip_bert", "delta_net", "eagle", "eagle3", "gated_deltanet", "gla", "gsa", "hgrn2", "llava_llama", "rwkv5",
-    "rwkv6.Rwkv6ForCausalLM", "rwkv7", "samba", "stripedhyena", "transformer",
+    "blip_bert", "delta_net", "eagle", "eagle3", "gated_deltanet", "gla", "gsa", "hgrn2", "hymba", "llava_llama",
+    "rwkv5", "rwkv6.Rwkv6ForCausalLM", "rwkv7", "samba", "stripedhyena", "transformer",
 }  # fmt: skip
 
 

@@ -28,9 +28,10 @@ def test_a_config_from_a_repository_is_counted_as_the_reference_builds_it_or_ref
 
 
 def test_few_are_refused_and_most_have_a_total_of_the_reference() -> None:
-    """One in fourteen: more than a third are classes of their authors, which no code but theirs describes."""
-    assert sum("refused" in row for row in ROWS) <= 0.071 * len(ROWS)
-    assert sum("total" in row for row in ROWS) >= 0.75 * len(ROWS)
+    """One in fifteen: more than a third are classes of their authors, which no code but theirs describes."""
+    counted = [row for row in ROWS if "refused" not in row]
+    assert len(ROWS) - len(counted) <= 0.067 * len(ROWS)
+    assert sum("total" in row for row in counted) >= 0.8 * len(counted)
 
 
 def test_without_its_encoders_virst_is_the_language_model_that_it_was_built_on() -> None:

@@ -287,12 +287,22 @@ def measure_fit(model: Model, options: dict[str, str]) -> tuple[dict[str, Any], 
     return {name: str(n) for name, n in numbers.items()} | {"limits": limits, "fewest": fewest}, found.verdict
 
 
+def move_to_limit(model: Model, options: dict[str, str]) -> dict[str, str]:
+    """The same choices with one token more than fits for certain, if the model can read so many."""
+    with suppress(pc.ParamcountError):
+        longest = measure_fit(model, options)[0]["limits"][0]
+        if longest and longest < (find_longest_context(model) or 65536):
+            return options | {"context": str(longest + 1)}
+    return options
+
+
 def test_what_fits_is_what_memory_says_to_the_byte(page: Browser, models: list[Model]) -> None:
     generator = random.Random(15)  # noqa: S311
     wrong, verdicts, refused = [], dict.fromkeys(VERDICTS, 0), 0
     for i in range(FITS):
         model = models[i % len(models)]
         options = choose_options(generator, model)
+        options = move_to_limit(model, options) if i % 10 == 0 else options
         sizes = move_sliders(model, generator) if i % 3 == 2 and "dtype" in options else {}
         found = fit(page, model, sizes, options)
         if found is None:  # its cache depends on another input than text
@@ -317,7 +327,7 @@ def test_what_fits_is_what_memory_says_to_the_byte(page: Browser, models: list[M
             wrong.append(f"{model.id} {sizes} {options}: {shown} {found['verdict']} instead of {expected} {verdict}")
     assert wrong == []
     assert refused > 0
-    assert min(verdicts.values()) > 0, verdicts
+    assert min(verdicts.values()) > FITS // 100, verdicts
 
 
 def test_the_command_of_a_fit_says_the_same(page: Browser, models: list[Model], run: Runner) -> None:
