@@ -6,7 +6,7 @@ The result is a tree of decisions over integer expressions, which a page can eva
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, NoReturn
 
 from paramcount.counting.sum_weights import replace_sizes
@@ -135,6 +135,12 @@ def derive_conditions(check: Check, sizes: Sizes, varying: frozenset[str]) -> Tr
 
     Raises: NoConditionsError with the sizes that must not vary for the check to be such a tree.
     """
+    c, numbers = make_symbolic(sizes, varying)
+    return follow_all(lambda run: apply(check, c, run), numbers)
+
+
+def make_symbolic(sizes: Sizes, varying: Container[str]) -> tuple[Sizes, dict[str, int]]:
+    """The sizes with a symbol in place of each that varies, and the values of these: {path: value}."""
     numbers: dict[str, int] = {}
 
     def make_symbol(path: str, value: Any) -> Any:
@@ -143,8 +149,7 @@ def derive_conditions(check: Check, sizes: Sizes, varying: frozenset[str]) -> Tr
         numbers[path] = value
         return make_symbols(path)[0]
 
-    c = replace_sizes(sizes, make_symbol)
-    return follow_all(lambda run: apply(check, c, run), numbers)
+    return replace_sizes(sizes, make_symbol), numbers
 
 
 def follow_all(function: Callable[[SymbolicRun], Tree], sizes: Mapping[str, int] = {}) -> Tree:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from paramcount.counting.sum_weights import replace_sizes
 from paramcount.errors import ParamcountError
-from paramcount.explore.conditions import PASSES, NoConditionsError, SymbolicRun, follow_all
+from paramcount.explore.conditions import PASSES, NoConditionsError, SymbolicRun, follow_all, make_symbolic
 from paramcount.explore.config_keys import (
     ConfigBlock,
     Place,
@@ -166,15 +165,7 @@ def derive_trees(
     Left out are those whose derivation is no such tree, or reads a flag or a word that has a key.
     """
     found = {}
-    numbers: dict[str, int] = {}
-
-    def make_symbol(path: str, value: Any) -> Any:
-        if path not in free:
-            return value
-        numbers[path] = value
-        return make_symbols(path)[0]
-
-    symbolic = replace_sizes(sizes, make_symbol)
+    symbolic, numbers = make_symbolic(sizes, free)
     stated = copy_plain(document)
     for path, place in keys.items():
         if path in free:
