@@ -28,10 +28,6 @@ os.environ["PARAMCOUNT_CONFIGS"] = os.path.join(os.sep, "no", "user", "zoo")
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
-# A script that needs torch, which pytest would import because it looks for examples in it.
-collect_ignore = ["train_tiny_models.py"]
-
-
 @pytest.fixture(autouse=True, scope="session")
 def _no_cache_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     base = tmp_path_factory.getbasetemp()
