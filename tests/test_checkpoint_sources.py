@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import struct
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from paramcount.checkpoints.opening.locate import is_checkpoint, open_checkpoint
 from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.errors import ParamcountError, join_place
 from tests.gguf_writing import finish_file
+from tests.headers import write_header, write_index
 from tests.refusing import assert_one_line, error_of
 
 ACCEPTED = "(expected a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them)"
@@ -383,13 +383,6 @@ def test_contradictions_between_files_are_reported(lie: str, tmp_path: Path) -> 
     assert list_faults(tmp_path) == expected
 
 
-def test_a_broken_link_is_reported(tmp_path: Path) -> None:
-    write_sharded(tmp_path, weight_map={})
-    (tmp_path / SECOND).unlink()
-    (tmp_path / SECOND).symlink_to("none")
-    assert list_faults(tmp_path) == [f"{SECOND} is a broken link"]
-
-
 def test_the_index_decides_which_of_two_tensors_with_one_name_is_used(tmp_path: Path) -> None:
     write_sharded(tmp_path, **TWICE)
     assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
@@ -398,17 +391,17 @@ def test_the_index_decides_which_of_two_tensors_with_one_name_is_used(tmp_path: 
 
 
 def test_many_contradictions_are_reported_in_few_lines(tmp_path: Path) -> None:
-    files = [f"model-{i:05}-of-00300.safetensors" for i in range(1, 301)]
+    files = [f"model-{i:05}-of-00030.safetensors" for i in range(1, 31)]
     for i, file in enumerate(files):
         write_saved(tmp_path / file, *(f"w{i}_{j}.{'x' * 150}" for j in range(9)))
     weight_map = {f"{'n' * 200}{i}_{j}": file for i, file in enumerate(files) for j in range(9)}
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
     found = list_faults(tmp_path)
     assert len(found) == 42
-    assert found[20] == found[41] == "and 280 more like this"
-    assert found[0].startswith("9 tensors are in no file, but the index says model-00001-of-00300.safetensors: nnn")
+    assert found[20] == found[41] == "and 10 more like this"
+    assert found[0].startswith("9 tensors are in no file, but the index says model-00001-of-00030.safetensors: nnn")
     assert found[0].endswith("n0_3 and 5 more")
-    assert found[21].startswith("9 tensors are in model-00001-of-00300.safetensors, but not in the index: w0_")
+    assert found[21].startswith("9 tensors are in model-00001-of-00030.safetensors, but not in the index: w0_")
 
 
 def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
@@ -526,13 +519,13 @@ def test_an_invalid_index_is_a_one_line_error(text: str, message: str, tmp_path:
 
 
 HOSTILE = {
-    "lists": '{"weight_map": {"a": ' + "[[]," * (1 << 19),
-    "lists beside the map": '{"metadata": {"a": ' + "[[]," * (1 << 19) + ', "weight_map": {"a": "b.safetensors"}}',
-    "a name": '{"weight_map": {"' + "a" * (1 << 21),
-    "a file": '{"weight_map": {"a": "' + "b" * (1 << 21) + '.json"}}',
-    "escapes": '{"weight_map": {"' + "\\u0061" * (1 << 18),
-    "blanks": '{"weight_map": {' + " " * (1 << 21),
-    "numbers in a file's name": '{"weight_map": {"a": "' + "-00001-of-00002" * (1 << 17) + '.safetensors"}}',
+    "lists": '{"weight_map": {"a": ' + "[[]," * (1 << 16),
+    "lists beside the map": '{"metadata": {"a": ' + "[[]," * (1 << 16) + ', "weight_map": {"a": "b.safetensors"}}',
+    "a name": '{"weight_map": {"' + "a" * (1 << 18),
+    "a file": '{"weight_map": {"a": "' + "b" * (1 << 18) + '.json"}}',
+    "escapes": '{"weight_map": {"' + "\\u0061" * (1 << 15),
+    "blanks": '{"weight_map": {' + " " * (1 << 18),
+    "numbers in a file's name": '{"weight_map": {"a": "' + "-00001-of-00002" * (1 << 14) + '.safetensors"}}',
 }
 
 
@@ -542,7 +535,7 @@ def test_a_hostile_index_takes_little_more_memory_than_its_length(kind: str, tmp
     tracemalloc.start()
     try:
         assert opening_error(tmp_path / INDEX)
-        assert tracemalloc.get_traced_memory()[1] < 8 * len(HOSTILE[kind]) + (8 << 20)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(HOSTILE[kind]) + (1 << 20)
     finally:
         tracemalloc.stop()
 
@@ -575,6 +568,20 @@ def test_limits_apply_to_all_files_together(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.undo()
     monkeypatch.setattr(shards, "MOST_HEADERS", 100)
     assert opening_error(tmp_path) == f"{tmp_path} has headers of more than 100 bytes in total (expected at most 100)"
+
+
+@pytest.mark.parametrize("is_index", [True, False])
+def test_an_index_or_a_saved_header_truncated_at_any_byte_is_rejected(is_index: bool, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    if is_index:
+        write_index(path, {"a": "m.safetensors"}, 4)
+    else:
+        write_header(path, {"a": ("F32", (2, 2)), "b": ("BF16", (2,))})
+    data = path.read_bytes()
+    assert open_checkpoint(path).faults == ()
+    for stop in range(len(data)):
+        path.write_bytes(data[:stop])
+        assert opening_error(path).startswith(str(path))
 
 
 # ---- pickles
@@ -821,37 +828,6 @@ def test_the_format_of_a_file_without_an_ending_is_read_from_its_first_bytes(tmp
     assert open_checkpoint(tmp_path / "4567cdef").format == "gguf"
 
 
-def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
-    """40 sparse files with 600 tensors of 64 MB each, 1.5 TB in total."""
-    weight_map: dict[str, str] = {}
-    size = 4096 * 8192 * 2
-    for i in range(1, 41):
-        file = f"model-{i:05}-of-00040.safetensors"
-        names = [f"model.layers.{i}.mlp.experts.{j}.up_proj.weight" for j in range(600)]
-        header = {
-            name: {"dtype": "BF16", "shape": [4096, 8192], "data_offsets": [j * size, (j + 1) * size]}
-            for j, name in enumerate(names)
-        }
-        text = json.dumps(header, separators=(",", ":")).encode()
-        (tmp_path / file).write_bytes(struct.pack("<Q", len(text)) + text)
-        os.truncate(tmp_path / file, 8 + len(text) + 600 * size)
-        weight_map |= dict.fromkeys(names, file)
-    (tmp_path / INDEX).write_text(json.dumps({"metadata": {"total_size": 24_000 * size}, "weight_map": weight_map}))
-    tracemalloc.start()
-    try:
-        found = open_checkpoint(tmp_path)
-        assert tracemalloc.get_traced_memory()[1] < 1200 * 24_000
-    finally:
-        tracemalloc.stop()
-    assert (len(found.tensors), found.faults, found.total_size) == (24_000, (), 1_610_612_736_000)
-    held = found.tensors.values()
-    assert (
-        len({id(it.dtype) for it in held}) == 1
-        and len({id(it.shape) for it in held}) <= 40
-        and len({id(it.file) for it in held}) == 40
-    )
-
-
 # ---- whether two tensors are the same
 
 
@@ -918,10 +894,3 @@ def test_a_file_that_has_changed_is_not_compared(tmp_path: Path) -> None:
     (tmp_path / FIRST).unlink()
     with pytest.raises(ParamcountError, match=rf"{FIRST} cannot be read: No such file or directory$"):
         have_same_samples(found, "a", "b")
-
-
-def test_gguf_tensors_are_compared_too(tmp_path: Path) -> None:
-    write_split_gguf(tmp_path, "m.gguf", 3)
-    found = open_checkpoint(tmp_path / "m.gguf")
-    assert have_same_samples(found, "blk.1.attn_q.weight", "blk.1.attn_q.weight") is True
-    assert have_same_samples(found, "blk.1.attn_q.weight", "blk.2.attn_q.weight") is False

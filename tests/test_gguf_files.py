@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from math import inf, isnan, nan
@@ -18,9 +16,8 @@ import gguf
 import numpy as np
 import pytest
 
-from paramcount.errors import ParamcountError
 from paramcount.formats import gguf as gguf_files
-from paramcount.formats.gguf import KINDS, REMOVED, Array, GgufSplit, compute_values_size, read_gguf
+from paramcount.formats.gguf import KINDS, REMOVED, Array, GgufSplit, read_gguf
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
 from paramcount.formats.weights.gguf import BLOCKS
 from tests.gguf_writing import finish_file
@@ -337,23 +334,6 @@ def test_the_window_size_does_not_change_the_result(window: int, file: Path, mon
     assert len(expected.tensors) == 9 and expected.arrays == {"words": Array("STRING", 40)}
 
 
-def test_a_link_is_followed_to_the_same_file(file: Path, tmp_path: Path) -> None:
-    file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
-    (tmp_path / "link").symlink_to(file)
-    found = file.stat()
-    assert read_gguf(tmp_path / "link").state == (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-def test_a_header_is_read_without_numpy_or_the_reference_package(file: Path) -> None:
-    file.write_bytes(make_file([], [pack_tensor_info("x", [8])], 32))
-    code = (
-        f"import sys, pathlib, paramcount.formats.gguf as g; g.read_gguf(pathlib.Path({str(file)!r})); "
-        "print({'numpy', 'gguf'} & {*sys.modules})"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == "set()\n"
-
-
 # ---- what is wrong
 
 FILE = "(expected a GGUF file, which starts with GGUF)"
@@ -614,28 +594,15 @@ def test_the_limit_of_header_bytes_is_exact(file: Path) -> None:
     assert reading_error(file) == f"tensor x: extends the header to byte 33,554,433 {LARGE}"
 
 
-def test_too_many_tensors_or_metadata_entries_are_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gguf_files, "MOST_TENSORS", 3)
-    monkeypatch.setattr(gguf_files, "MOST_METADATA", 2)
-    tensors = [pack_tensor_info(str(n), [0]) for n in range(4)]
-    items = [pack_item(str(n), UINT8, b"\0") for n in range(3)]
-    file.write_bytes(make_file(items[:2], tensors[:3]))
-    assert (len(read_gguf(file).tensors), len(read_gguf(file).metadata)) == (3, 2)
-    file.write_bytes(make_file(items[:2], tensors))
-    assert reading_error(file) == "declares 4 tensors (expected at most 3)"
-    file.write_bytes(make_file(items, tensors[:3]))
-    assert reading_error(file) == "declares 3 metadata entries (expected at most 2)"
-
-
 HOSTILE = {
-    "empty texts": make_start(0, 1, pack_array("a", STRING, 1 << 18, bytes(8 << 18))),
+    "empty texts": make_start(0, 1, pack_array("a", STRING, 1 << 16, bytes(8 << 16))),
     "arrays in arrays": make_start(
-        0, 1, pack_array("a", ARRAY, 1 << 18, (pack_u32(ARRAY) + pack_u64(1 << 18)) * (1 << 18))
+        0, 1, pack_array("a", ARRAY, 1 << 16, (pack_u32(ARRAY) + pack_u64(1 << 16)) * (1 << 16))
     ),
     "a text": make_start(0, 1, pack_item("a", STRING, pack_string("\U0001f600" + "a" * ((1 << 20) - 4)))),
     "a long text": make_start(0, 1, pack_item("a", STRING, pack_string("a" * (1 << 21)))),
-    "long names": make_start(0, 32, b"".join(pack_item(f"{n:065535}", UINT8, b"\0") for n in range(31))),
-    "zeros": make_start(1000, 1000, bytes(1 << 21)),
+    "long names": make_start(0, 32, b"".join(pack_item(f"{n:065535}", UINT8, b"\0") for n in range(8))),
+    "zeros": make_start(1000, 1000, bytes(1 << 19)),
 }
 
 
@@ -645,18 +612,9 @@ def test_a_hostile_header_takes_little_more_memory_than_its_length(kind: str, fi
     tracemalloc.start()
     try:
         assert reading_error(file)
-        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        assert tracemalloc.get_traced_memory()[1] < (8 if kind == "a text" else 2) << 20
     finally:
         tracemalloc.stop()
-
-
-def test_a_terabyte_of_zeros_is_rejected_at_once(file: Path) -> None:
-    file.touch()
-    os.truncate(file, 1 << 40)
-    assert reading_error(file) == f"starts with the bytes 00 00 00 00 {FILE}"
-    file.write_bytes(make_start(500_000, 65_536))
-    os.truncate(file, 1 << 40)
-    assert reading_error(file) == f"metadata 1: name = '' {PRINTABLE}"
 
 
 def test_only_the_header_of_a_terabyte_file_is_read(file: Path) -> None:
@@ -666,30 +624,8 @@ def test_only_the_header_of_a_terabyte_file_is_read(file: Path) -> None:
     assert read_gguf(file).tensors == {"x": TensorEntry("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
 
 
-def test_anything_but_a_regular_file_is_rejected(tmp_path: Path, file: Path) -> None:
-    assert reading_error(tmp_path) == "is not a file (expected a GGUF file)"
-    os.mkfifo(file)
-    assert reading_error(file) == "is not a file (expected a GGUF file)"
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    assert reading_error(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
-    (tmp_path / "c").symlink_to(tmp_path / "none")
-    assert reading_error(tmp_path / "c") == "is a broken link"
-    assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
-
-
 def test_a_file_that_shrinks_during_reading_is_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(make_start(0, 1, pack_string("a")))
     longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
     monkeypatch.setattr(os, "fstat", lambda _: longer)
     assert reading_error(file) == "metadata a became shorter while paramcount was reading it (expected a GGUF file)"
-
-
-def test_rows_must_be_whole_blocks() -> None:
-    for name, block in BLOCKS.items():
-        assert compute_values_size(name, (7, 3 * block.values)) == 21 * block.size
-        if block.values > 1:
-            with pytest.raises(
-                ParamcountError, match=f"^shape = .+ for {name} \\(expected a last axis divisible by {block.values}\\)$"
-            ):
-                compute_values_size(name, (block.values, 3 * block.values - 1))
