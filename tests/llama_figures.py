@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from typing import Any
-
-from paramcount.api import memory
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.engines import ENGINES
 from paramcount.costs.engines.llama_cpp.cells import count_cell_bytes, count_cells
 from paramcount.costs.engines.llama_cpp.engine import LlamaCpp
 from paramcount.costs.engines.records import Share
 from paramcount.costs.memory import Memory
-from tests.logged import LoggedFigure, load_logged
+from tests.logged import LoggedFigure, measure
 
 MIB = 2**20
-WHOLE_GPU = 10**15  # bytes: figures that do not depend on the GPU
-
-
-@cache
-def measure(engine: str, model: str, arguments: str) -> Memory:
-    given: dict[str, Any] = json.loads(arguments)
-    if "gpu" not in given:
-        given.setdefault("memory", WHOLE_GPU)
-    return memory(load_logged(model), engine=engine, **given)
 
 
 def find_share_on(result: Memory, place: str) -> Share:
@@ -54,7 +40,7 @@ def count_figure(engine: str, row: LoggedFigure) -> float:
         return count_figure(engine, row._replace(figure=row.figure.removesuffix("_gib"))) / 1024
     if row.figure.endswith("_whole"):  # the memory breakdown leaves the fraction out
         return count_figure(engine, row._replace(figure=row.figure.removesuffix("_whole"))) // 1
-    result = measure(engine, row.model, json.dumps(row.arguments, sort_keys=True))
+    result = measure(engine, row.model, row.arguments)
     if row.figure == "offloaded":  # the LM head counts as a layer
         assert result.fit is not None
         gpus = [share for share in result.fit.shares if share.device is not None]
@@ -79,9 +65,3 @@ def count_figure(engine: str, row: LoggedFigure) -> float:
     if figure == "weights":  # the encoders are a model of their own
         return (share.weights_bytes - (result.mmproj_bytes if place == "gpu0" else 0)) / MIB
     return {"kv": share.kv_cache_bytes, "state": share.state_bytes}[figure] / MIB
-
-
-def find_verdict(engine: str, row: LoggedFigure) -> str:
-    fit = measure(engine, row.model, json.dumps(row.arguments, sort_keys=True)).fit
-    assert fit is not None
-    return fit.verdict

@@ -16,7 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.api import load
+import pytest
+
+import paramcount.costs.fit as fitting
+import paramcount.costs.memory as measuring
+from paramcount.api import load, memory
+from paramcount.costs.memory import Memory
 from paramcount.zoo import Model
 
 DATA = Path(__file__).parent / "data"
@@ -29,6 +34,8 @@ ENGINES = {
     "transformers": "transformers",
     "training": "PEFT and DeepSpeed",
 }
+WHOLE_GPU = 10**15  # bytes: figures that do not depend on the GPU
+GIB = 2**30
 FULFILLED = 0.9  # of the figures of a kind, in the part that was looked at and in the one that was put aside
 
 
@@ -59,15 +66,42 @@ def read_logged(engine: str) -> dict[str, LoggedFigure]:
 
 
 def make_figure(row: dict[str, Any]) -> LoggedFigure:
-    return LoggedFigure(**row | {"arguments": json.loads(row["arguments"]), "aside": row["aside"] == "1"})
+    arguments = json.loads(row["arguments"])
+    if isinstance(size := arguments.get("memory"), str):
+        arguments["memory"] = int(float(size.removesuffix(" GiB")) * GIB)
+    return LoggedFigure(**row | {"arguments": arguments, "aside": row["aside"] == "1"})
 
 
 @cache
 def load_logged(name: str) -> Model:
     if name.endswith(".json"):
         return load(json.loads((DATA / "config_truth" / name).read_text(encoding="utf-8"))["config"])
-    configs = json.loads((DATA / "deployment_configs.json").read_text(encoding="utf-8"))
+    configs = read_configs()
     return load(configs[name]["config"] if name in configs else name)
+
+
+@cache
+def read_configs() -> Any:
+    return json.loads((DATA / "deployment_configs.json").read_text(encoding="utf-8"))
+
+
+def measure(engine: str, model: str, arguments: dict[str, Any]) -> Memory:
+    """`memory` as a user would call it for a run."""
+    return measure_once(engine.replace("_", "."), model, json.dumps(arguments, sort_keys=True))
+
+
+@cache
+def measure_once(engine: str, model: str, arguments: str) -> Memory:
+    """Without what no log prints: other formats of the weights, larger requests, fewer GPUs, what would fit."""
+    given: dict[str, Any] = json.loads(arguments)
+    if "gpu" not in given:
+        given.setdefault("memory", WHOLE_GPU)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("find_fewest", "find_longest_context", "find_largest_batch"):
+            patch.setattr(fitting, name, lambda *_: None)
+        for name in ("list_formats", "list_suggestions"):
+            patch.setattr(measuring, name, lambda *_, **__: ())
+        return memory(load_logged(model), engine=engine, **given)
 
 
 def agrees(row: LoggedFigure, found: float) -> bool:

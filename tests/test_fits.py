@@ -1,6 +1,6 @@
 """Whether a model fits: three answers, and suggestions that the command itself confirms.
 
-Logged runs are in tests/data/logged, and what each engine says about them in tests/test_logged_<engine>.py.
+Logged runs are in tests/data/logged, and what each engine says about them in tests/test_logged.py.
 """
 
 from __future__ import annotations

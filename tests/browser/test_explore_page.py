@@ -40,7 +40,7 @@ from tests.structures import RANKS, pick_smallest
 
 pytestmark = pytest.mark.browser
 WHOLE = "EXAMPLES" in os.environ  # the page of the whole zoo, which takes minutes, not of a model per operation
-STATES = 2000 if WHOLE else 400
+STATES = 80
 FITS = 3000 if WHOLE else 500
 COMMANDS = 10
 LONGEST_WAIT = 30  # seconds
