@@ -21,7 +21,7 @@ import paramcount.zoo as zoo
 from paramcount.zoo.entries import dump_sizes
 from tests.batches import in_batches
 from tests.refusals import read_refusals
-from tests.refusing import Refuse, model_error
+from tests.refusing import Refuse, error_of, model_error
 from tests.structures import ROWS, ZOO, keep_every
 
 MOST = 2**31
@@ -105,9 +105,10 @@ pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 # ---- sizes
 
 
-def test_the_models_that_the_cases_start_from_are_counted() -> None:
-    for architecture in IDS:
-        assert pc.count(tuples_to_lists(make_entry(architecture))).total > 0
+def test_the_models_that_the_cases_start_from_are_read() -> None:
+    for architecture, id in IDS.items():
+        if architecture != "llama":  # whose sizes are LLAMA
+            assert pc.load(tuples_to_lists(make_entry(architecture))).sizes == zoo.load_entry(id).sizes
 
 
 @in_batches("architecture", keep_every(10, IDS))
@@ -215,17 +216,6 @@ def test_sizes_that_contradict_each_other_are_rejected(text: str, message: str, 
 def test_a_list_has_at_most_10_000_items() -> None:
     message = "config.dense_layers = [0, 1, 2, …] (expected a list of at most 10,000 items)"
     assert model_error(make_entry("qwen3_moe", dense_layers=[*range(10_001)])) == message
-
-
-@pytest.mark.parametrize("command", ["show", "compare", "verify"])
-def test_every_command_refuses_heads_that_kv_heads_do_not_divide(command: str, refuse: Refuse) -> None:
-    path = Path("configs/llama/x.yaml")
-    path.parent.mkdir(parents=True)
-    path.write_text(yaml.safe_dump(make_entry(n_kv_heads=7)), encoding="utf-8")
-    expected = "configs/llama/x.yaml: config.n_kv_heads = 7 does not divide n_heads = 32 (expected 1, 2, 4, 8, 16, …)"
-    assert refuse(command, "configs/llama/x.yaml", "-o", "out.csv") == expected
-    assert model_error(path) == expected
-    assert model_error("./configs/llama/x.yaml") == expected
 
 
 # ---- entries: everything but the sizes
@@ -346,9 +336,6 @@ def test_an_estimate_has_nothing_to_count() -> None:
     spec = {"id": "rumour", "estimate": True, "claims": claims, "sources": [PAPER]}
     expected = "rumour is a third-party estimate; its sizes are unpublished; run `paramcount rumour --estimates`"
     assert pc.load(spec).estimate
-    for ask in (pc.count, lambda s: pc.compare([s])):
-        with pytest.raises(pc.ParamcountError) as caught:
-            ask(spec)
-        assert str(caught.value) == expected
-    assert model_error(spec | {"config": LLAMA}) == "config is set in an estimate (expected claims only)"
+    assert error_of(pc.count, spec) == expected
+    assert error_of(pc.compare, [spec]) == expected
     assert model_error(spec | {"reference": "GPT"}) == "reference is set in an estimate (expected claims only)"

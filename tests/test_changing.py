@@ -23,7 +23,7 @@ from paramcount.zoo.entries import dump_sizes
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, get_size
 from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
-from tests.refusing import assert_one_line, command_error
+from tests.refusing import Refuse, assert_one_line, error_of
 from tests.running import Runner
 from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
 from tests.test_package import command_code, list_loaded_modules
@@ -38,7 +38,6 @@ OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED, *INDEXED, *BOUND
 SHARED = [id for id in OTHERS if ROWS[id]["architecture"] == "albert"]  # all layers read the weights of one
 # The last one alone has a bias; it lacks an indexer; it is dense.
 LIKE_A_NEW_LAYER = {"evolla-10b": 30, "gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
-LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
 TINY_OLMOE = {
     "model_type": "olmoe",
     "hidden_size": 64,
@@ -55,10 +54,7 @@ COMPOSITE = {
 
 
 def load_error(spec: pc.ModelLike, **changes: object) -> str:
-    with pytest.raises(pc.ParamcountError) as caught:
-        pc.what_if(spec, **changes)
-    assert_one_line(str(caught.value))
-    return str(caught.value)
+    return error_of(lambda: pc.what_if(spec, **changes))
 
 
 def default_config(name: str) -> dict[str, Any]:
@@ -68,11 +64,6 @@ def default_config(name: str) -> dict[str, Any]:
 
 
 # ---- counts
-
-
-def test_eight_more_layers_add_the_parameters_of_eight_layers() -> None:
-    assert LLAMA_LAYER == 218_112_000
-    assert pc.count(pc.what_if("llama-3.1-8b", n_layers=40)).total == 8_030_261_248 + 8 * LLAMA_LAYER
 
 
 @in_batches("id", pick_structures(OTHERS, every=8), size=50)
@@ -168,13 +159,6 @@ def test_a_shared_block_belongs_to_an_earlier_hybrid_layer(size: str, value: tup
     assert "owners" in load_error({"model_type": "zamba"}, **{size: value})
 
 
-def test_setting_a_size_to_its_value_changes_nothing() -> None:
-    model = pc.what_if("llama-3.1-8b", n_layers=32)
-    assert model.changes == {"n_layers": (32, 32)}
-    assert describe_changes(model) == ["changed n_layers 32 → 32: total 8,030,261,248 + 0 = 8,030,261,248"]
-    assert pc.what_if("llama-3.1-8b") is pc.load("llama-3.1-8b")
-
-
 def test_a_tied_lm_head_adds_nothing_and_more_experts_per_token_add_active_parameters() -> None:
     assert describe_changes(pc.what_if("llama-3.1-8b", tie_word_embeddings=True)) == [
         f"changed tie_word_embeddings false → true: total 8,030,261,248 − {128256 * 4096:,} = "
@@ -264,12 +248,6 @@ def test_a_changed_config_keeps_its_class_and_warnings() -> None:
     assert model.reading.origin["n_layers"].kind == "set"
 
 
-def test_a_size_that_would_be_derived_differently_is_a_note() -> None:
-    model = pc.what_if({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16}, d_model=4096)
-    assert pc.count(model).notes == ("kept d_head = 128; deriving it from the new sizes would give 256",)
-    assert pc.count(pc.what_if({"model_type": "llama", "head_dim": 128}, d_model=2048)).notes == ()
-
-
 # ---- invalid changes
 
 
@@ -281,18 +259,34 @@ def test_a_list_with_one_entry_per_layer_must_change_with_the_number_of_layers(i
 
 
 @pytest.mark.parametrize(
-    ("spec", "name", "nearest"),
+    ("spec", "changes", "message"),
     [
-        ("llama-3.1-8b", "n_laiers", "n_layers"),
-        (COMPOSITE, "text_config.num_hidden_layers", "language.n_layers or vision.n_layers"),
-        (COMPOSITE, "n_layers", "language.n_layers or vision.n_layers"),
-        (COMPOSITE, "language.n_laiers", "language.n_layers"),
+        ("llama-3.1-8b", {"n_layers": {"x": 3}}, "has no size 'n_layers.x' (expected "),
+        ("llama-3.1-8b", {"": 3}, "has no size '' (expected "),
+        ("llama-3.1-8b", {"model_config": 3}, "has no size 'model_config' (expected "),
+        ("llama-3.2-11b-vision", {"vision.": 3}, "has no size 'vision.' (expected "),
+        (COMPOSITE, {"text_config.num_hidden_layers": 3}, "; did you mean language.n_layers or vision.n_layers"),
+        (COMPOSITE, {"n_layers": 3}, "; did you mean language.n_layers or vision.n_layers"),
+        (COMPOSITE, {"language.n_laiers": 3}, "; did you mean language.n_layers"),
+        (
+            {"model_type": "gemma4", "text_config": {}, "vision_config": None},
+            {"vision.n_layers": 3},
+            "vision is null: there is no 'n_layers' to set",
+        ),
+        (
+            "gpt2-small",
+            {"n_layers": 3, "n_layer": 4},
+            "gpt2-small: n_layers is given twice, as 'n_layers' and as 'n_layer' (expected each size once)",
+        ),
     ],
 )
-def test_the_error_for_an_unknown_size_suggests_the_nearest(spec: pc.ModelLike, name: str, nearest: str) -> None:
-    message = load_error(spec, **{name: 3})
-    assert f" has no size '{name}' (expected " in message
-    assert f"; did you mean {nearest}" in message
+def test_a_size_that_cannot_be_set_is_an_error(spec: pc.ModelLike, changes: dict[str, Any], message: str) -> None:
+    assert message in load_error(spec, **changes)
+
+
+def test_changes_that_are_no_mapping_are_an_error() -> None:
+    message = error_of(lambda: pc.count("gpt2-small", set=3))  # type: ignore[arg-type]
+    assert message == "set is of type int (expected a mapping of sizes to values)"
 
 
 @pytest.mark.parametrize(
@@ -311,34 +305,6 @@ def test_a_config_json_key_or_a_heading_refers_to_a_size(id: str, name: str, siz
     for field in size.split("."):
         value = getattr(value, field)
     assert dict(pc.what_if(id, **{name: value}).changes) == {size: (value, value)}
-
-
-def test_setting_a_size_by_two_names_is_an_error() -> None:
-    expected = "gpt2-small: n_layers is given twice, as 'n_layers' and as 'n_layer' (expected each size once)"
-    assert load_error("gpt2-small", n_layers=3, n_layer=4) == expected
-
-
-def test_setting_a_size_inside_a_number_is_an_error() -> None:
-    assert "has no size 'n_layers.x'" in load_error("llama-3.1-8b", n_layers={"x": 3})
-    assert "has no size ''" in load_error("llama-3.1-8b", **{"": 3})
-
-
-def test_changes_that_are_no_mapping_are_an_error() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^set is of type int \(expected a mapping of sizes to values\)$"):
-        pc.count("gpt2-small", set=3)  # type: ignore[arg-type]
-    assert "has no size 'model_config'" in load_error("llama-3.1-8b", model_config=3)
-    assert "has no size 'vision.'" in load_error("llama-3.2-11b-vision", **{"vision.": 3})
-
-
-def test_changing_a_third_party_estimate_is_an_error() -> None:
-    assert load_error("gpt-4", n_layers=3).startswith("gpt-4 is a third-party estimate; its sizes are unpublished")
-
-
-def test_setting_a_size_of_a_missing_inner_config_is_an_error() -> None:
-    document: dict[str, Any] = {"model_type": "gemma4", "text_config": {}, "vision_config": None}
-    model = pc.load(document)
-    assert get_size(model.sizes, "vision") is None
-    assert "vision is null: there is no 'n_layers' to set" in load_error(model, **{"vision.n_layers": 3})
 
 
 # ---- the command line
@@ -378,13 +344,9 @@ def test_values_are_parsed_as_yaml() -> None:
          "did you mean n_heads or d_head?"),
     ],
 )  # fmt: skip
-@pytest.mark.usefixtures("_in_an_empty_directory")
-@pytest.mark.parametrize("command", ["show", "compare", "verify", "diff"])
-def test_an_invalid_setting_is_an_error_of_one_line(
-    command: str, typed: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_invalid_setting_is_an_error_of_one_line(typed: list[str], message: str, refuse: Refuse) -> None:
     words = [word for setting in typed for word in ("--set", setting)]
-    assert command_error(capsys, command, "gpt2-small", *words).startswith(message)
+    assert refuse("show", "gpt2-small", *words).startswith(message)
 
 
 SETTINGS = st.text("[]{},:&*!#|>'\"%@ \t\n019-.nulltrue\x1b\u202e\ud800é", max_size=20) | st.sampled_from(
@@ -409,16 +371,6 @@ def test_any_setting_gives_a_result_or_an_error_of_one_line(id: str, pairs: list
         assert_one_line(str(error))
 
 
-def test_the_headline_of_a_changed_model_shows_the_change_instead_of_a_proof(run: Runner) -> None:
-    done = run("llama-3.1-8b", "--set", "n_layers=40")
-    assert (done.code, done.err) == (0, "")
-    first, second, *_ = done.out.splitlines()
-    assert first == "Llama 3.1 8B   9,775,157,248 parameters (9.78B)"
-    assert second == "changed n_layers 32 → 40: total 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
-    for word in ("published", "reference", "unverified", "released"):
-        assert word not in done.out
-
-
 @pytest.mark.parametrize("by", [[], ["--by", "layer"], ["--by", "part"], ["--by", "tensor"]])
 def test_every_table_of_a_changed_model_shows_the_change(run: Runner, by: list[str]) -> None:
     line = ["gpt2-small", "--set", "n_layers=14", *by]
@@ -438,16 +390,8 @@ def test_every_table_of_a_changed_model_shows_the_change(run: Runner, by: list[s
 def test_keys_shows_which_size_was_set(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(TINY_OLMOE), encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(run(str(path), "--keys", "--csv", "--set", "n_layers=5").out)))
-    assert {"key": "", "origin": "set", "size": "n_layers", "setting": "", "value": "5", "derived_from": ""} in rows
-    assert {
-        "key": "hidden_size",
-        "origin": "read",
-        "size": "d_model",
-        "setting": "",
-        "value": "64",
-        "derived_from": "",
-    } in rows
+    lines = run(str(path), "--keys", "--csv", "--set", "n_layers=5").out.splitlines()
+    assert {",set,n_layers,,5,", "hidden_size,read,d_model,,64,"} < set(lines)
 
 
 def test_a_comparison_changes_every_model_and_shows_each_difference(run: Runner) -> None:
@@ -476,13 +420,6 @@ def test_a_comparison_of_changed_moe_models_shows_the_active_difference(run: Run
     out = run("compare", "mixtral-8x7b", "gpt-oss-20b", "--set", "n_active_experts=1").out
     assert f"−{32 * 3 * 14336 * 4096:,}" in out
     assert "act. difference" in out
-
-
-def test_the_error_of_a_comparison_names_the_model_without_the_size(run: Runner) -> None:
-    done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: gpt2-small has no size 'n_kv_heads' (expected n_heads, d_head, ")
-    assert "gpt-4 is a third-party estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
 
 
 def test_difference_columns_exist_only_for_changed_models(run: Runner) -> None:

@@ -7,16 +7,14 @@ import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
-from paramcount.architectures.llama import Llama
 from paramcount.cli import main
 from paramcount.huggingface.fields import list_fields
-from paramcount.sizes import Positive, find_default, get_key, hf, setting
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
@@ -72,33 +70,53 @@ def split_table(show: Show, document: dict[str, Any]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("classes", "total", "not_counted", "reference"),
+    ("classes", "total", "not_counted", "reference", "warning"),
     [
-        (["Qwen3ForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
-        (["Qwen3Model"], TOTAL - HEAD, ("lm_head",), "Qwen3Model"),
+        (["Qwen3ForCausalLM"], TOTAL, (), "Qwen3ForCausalLM", None),
+        (["Qwen3Model"], TOTAL - HEAD, ("lm_head",), "Qwen3Model", None),
+        # two labels, no bias
         (
             ["Qwen3ForSequenceClassification"],
             TOTAL - HEAD + 2 * 4096,
             (),
             "Qwen3ForSequenceClassification",
-        ),  # two labels, no bias
+            None,
+        ),
         (
             ["Qwen3ForTokenClassification", "Qwen3ForCausalLM"],
             TOTAL - HEAD + 2 * 4096 + 2,
             (),
             "Qwen3ForTokenClassification",
+            None,
         ),
-        (["MyOwnForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
-        ([], TOTAL, (), "Qwen3ForCausalLM"),
-        (None, TOTAL, (), "Qwen3ForCausalLM"),
+        ([], TOTAL, (), "Qwen3ForCausalLM", None),
+        (None, TOTAL, (), "Qwen3ForCausalLM", None),
+        (
+            ["Qwen2ForCausalLM"], TOTAL, (), "Qwen3ForCausalLM",
+            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is qwen3",
+        ),
+        (
+            ["FooForCausalLM"], TOTAL, (), "Qwen3ForCausalLM",
+            "architectures names FooForCausalLM, which is unknown, but model_type is qwen3",
+        ),
+        (
+            "Qwen3ForCausalLM", TOTAL, (), "Qwen3ForCausalLM",
+            "ignored architectures (expected a list of class names, found 'Qwen3ForCausalLM')",
+        ),
+        ([1], TOTAL, (), "Qwen3ForCausalLM", "ignored architectures (expected a list of class names, found [1])"),
+        (
+            {"a": 1}, TOTAL, (), "Qwen3ForCausalLM",
+            "ignored architectures (expected a list of class names, found {…})",
+        ),
     ],
-)
-def test_the_first_class_in_architectures_is_counted(
-    classes: Any, total: int, not_counted: tuple[str, ...], reference: str
+)  # fmt: skip
+def test_the_first_class_in_architectures_is_counted_if_it_is_one_of_the_model_type(
+    classes: Any, total: int, not_counted: tuple[str, ...], reference: str, warning: str | None
 ) -> None:
+    """The reference's AutoModel classes choose by model_type and build the same with an unknown class."""
     count = pc.count(QWEN | {"architectures": classes})
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, reference)
-    assert count.total == sum(tensor.parameters for tensor in count.tensors)
+    assert count.warnings == ((f"{warning}; counted as {reference}",) if warning else ())
     assert count.to_dict()["not_counted"] == list(not_counted)
 
 
@@ -125,17 +143,6 @@ def test_an_encoder_has_the_pooler_and_head_of_its_class(
 ) -> None:
     count = pc.count(of_type(model_type, architectures=[cls]))
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, cls)
-
-
-def test_encoder_decoder_and_cross_attention_are_separate_parts() -> None:
-    count = pc.count({"model_type": "t5"})
-    # The default config: 6 layers each, two matrices in an MLP.
-    d, inner, d_ff, heads = 512, 8 * 64, 2048, 8
-    attention, feed_forward = 4 * d * inner, 2 * d * d_ff
-    embedding = 32_128 * d  # shared, so it belongs to the first part
-    assert count.parts["encoder"] == embedding + 6 * (attention + feed_forward + 2 * d) + 32 * heads + d
-    assert count.parts["cross_attention"] == 6 * (attention + d)
-    assert count.total == sum(count.parts.values())
 
 
 def test_the_table_of_a_model_without_its_head_says_so(show: Show) -> None:
@@ -169,15 +176,10 @@ def test_missing_keys_and_nulls_mean_the_same_as_in_the_reference(document: dict
     assert pc.count(document).total == total
 
 
-def test_a_quantised_config_counts_the_logical_parameters() -> None:
-    gptq = {"bits": 4, "group_size": 128, "quant_method": "gptq", "hidden_size": 1}
-    assert pc.count(QWEN | {"quantization_config": gptq}).total == TOTAL
-
-
 # ---- ignored keys
 
 
-def test_an_ignored_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ignored_key_that_looks_like_a_size_is_a_warning() -> None:
     document = QWEN | {
         "num_experts": 64,
         "conv_kernel_size": 4,
@@ -192,10 +194,6 @@ def test_an_ignored_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, caps
     plain = count.to_dict()
     assert (plain["warnings"], plain["notes"], plain["remarks"]) == ([warning], [], [warning])
     assert pc.count(QWEN).warnings == pc.count(QWEN).notes == ()
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    assert read_lines(capsys, str(path))[1] == f"warning: {warning}\n"
-    assert read_lines(capsys, "compare", str(path), "--csv")[1] == f"warning: {path}: {warning}\n"
 
 
 LLAMA = {
@@ -346,24 +344,6 @@ def test_the_class_of_a_multimodal_model_decides_whether_there_is_an_lm_head(
     assert (count.lm_head > 0, "lm_head" not in count.not_counted, count.warnings) == (head, head, warning)
 
 
-@pytest.mark.parametrize(
-    ("cls", "head", "warnings"),
-    [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooForCausalLM", True, 1)],
-)
-def test_the_class_decides_about_the_lm_head_even_if_the_vision_encoder_is_unknown(
-    cls: str, head: bool, warnings: int
-) -> None:
-    count = pc.count(
-        {
-            **LLAVA_NEXT,
-            "model_type": "llava",
-            "vision_config": {"model_type": "no such encoder"},
-            "architectures": [cls],
-        }
-    )
-    assert (count.scope, count.lm_head > 0, len(count.warnings)) == ("language_model", head, warnings)
-
-
 def test_the_publishers_class_of_a_multimodal_model_causes_no_warning() -> None:
     published = of_type(
         "kimi_k25",
@@ -374,43 +354,44 @@ def test_the_publishers_class_of_a_multimodal_model_causes_no_warning() -> None:
     assert pc.count(published).warnings == ()
 
 
-@pytest.mark.parametrize("kind", ["full_attention", "sliding_attention"])
-def test_a_query_rank_that_no_layer_uses_may_be_null(kind: str) -> None:
-    """Dots3NoteTextConfig requires the rank of the kinds in layer_types only."""
-    unread, needed = (
-        ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
-    )
-    config = of_type("dots3_note_text", num_hidden_layers=2, layer_types=[kind] * 2)
-    assert pc.count({**config, unread: None}).total == pc.count(config).total
-    assert model_error({**config, needed: None}) == f"{needed} = null (expected a positive integer)"
-
-
-@pytest.mark.parametrize("key", ["num_experts", "num_experts_per_token", "num_shared_experts"])
-def test_a_number_of_experts_that_no_layer_uses_may_be_null(key: str) -> None:
-    config = of_type("kimi_linear", num_hidden_layers=2, mlp_layer_types=["dense", "dense"])
-    assert pc.count({**config, key: None}).total == pc.count(config).total
-
-
-@pytest.mark.parametrize("key", ["linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"])
-def test_a_size_of_linear_attention_may_be_null_if_no_layer_uses_it(key: str) -> None:
-    """BailingHybridConfig declares none of the three keys and therefore checks none.
-
-    A layer of linear attention cannot be built from null.
-    """
-    config = of_type("bailing_hybrid", num_hidden_layers=2, layer_group_size=1)
-    assert pc.count({**config, key: None}).total == pc.count(config).total
-    assert "null" in model_error({**config, "layer_group_size": 2, key: None})
-
-
-@pytest.mark.parametrize("model_type", ["gptj", "xlstm", "bert", "bloom"])
-def test_the_keys_of_a_rope_type_are_required_even_without_rotary_positions(model_type: str) -> None:
-    """PreTrainedConfig.validate_rope runs for every config class."""
-    expected = "rope_scaling.factor is missing for rope_type = yarn (expected a number)"
-    assert model_error(of_type(model_type, rope_scaling={"rope_type": "yarn"})) == expected
-    assert (
-        pc.count(of_type(model_type, rope_scaling={"rope_type": "no such kind"})).total
-        == pc.count({"model_type": model_type}).total
-    )
+@pytest.mark.parametrize(
+    ("config", "used", "keys"),
+    [
+        # Dots3NoteTextConfig requires the rank of the kinds in layer_types only.
+        (
+            of_type("dots3_note_text", num_hidden_layers=2, layer_types=["full_attention"] * 2),
+            {"layer_types": ["sliding_attention"] * 2},
+            ["swa_q_lora_rank"],
+        ),
+        (
+            of_type("dots3_note_text", num_hidden_layers=2, layer_types=["sliding_attention"] * 2),
+            {"layer_types": ["full_attention"] * 2},
+            ["q_lora_rank"],
+        ),
+        (
+            of_type("kimi_linear", num_hidden_layers=2, mlp_layer_types=["dense", "dense"]),
+            {},  # null with experts: in tests/data/refusals
+            ["num_experts", "num_experts_per_token", "num_shared_experts"],
+        ),
+        # BailingHybridConfig declares none of these keys and therefore checks none.
+        (
+            of_type("bailing_hybrid", num_hidden_layers=2, layer_group_size=1),
+            {"layer_group_size": 2},
+            ["linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"],
+        ),
+        # AXK2Config.validate_architecture divides the number whether a layer has experts or not.
+        (
+            of_type("axk2", num_hidden_layers=2, mlp_layer_types=["dense", "dense"]),
+            {"n_group": 1, "topk_group": 1},
+            ["num_local_experts"],
+        ),
+    ],
+)
+def test_a_size_may_be_null_if_no_layer_uses_it(config: dict[str, Any], used: dict[str, Any], keys: list[str]) -> None:
+    for key in keys:
+        assert pc.count({**config, key: None}).total == pc.count(config).total
+        if used:
+            assert " null" in model_error({**config, **used, key: None})
 
 
 @pytest.mark.parametrize(
@@ -431,15 +412,20 @@ def test_an_unknown_rope_type_is_no_error_where_the_reference_ignores_it(
     assert pc.count(merged).total == pc.count(config).total
 
 
-@pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba"])
+@pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba", "xlstm", "bloom"])
 def test_the_keys_of_a_rope_type_have_defaults_only_with_rotary_positions(model_type: str) -> None:
-    """PreTrainedConfig standardizes rope_parameters if the class declares them, or with rope_scaling and rope_theta."""
+    """PreTrainedConfig standardizes rope_parameters if the class declares them, or with rope_scaling and rope_theta;
+    its validate_rope runs for every config class.
+    """
     config, yarn = {"model_type": model_type}, {"rope_type": "yarn", "factor": 2.0}
-    missing = "rope_scaling.original_max_position_embeddings is missing for rope_type = yarn (expected a number)"
-    assert model_error({**config, "rope_scaling": yarn}) == missing
+    missing = "is missing for rope_type = yarn (expected a number)"
+    assert model_error({**config, "rope_scaling": {"rope_type": "yarn"}}) == f"rope_scaling.factor {missing}"
+    original = f"rope_scaling.original_max_position_embeddings {missing}"
+    assert model_error({**config, "rope_scaling": yarn}) == original
     total = pc.count(config).total
     assert pc.count({**config, "rope_scaling": {**yarn, "original_max_position_embeddings": 512}}).total == total
     assert pc.count({**config, "rope_scaling": yarn, "rope_theta": 10000.0}).total == total
+    assert pc.count({**config, "rope_scaling": {"rope_type": "no such kind"}}).total == total
     assert pc.count(of_type("persimmon", rope_scaling=yarn)).total == pc.count({"model_type": "persimmon"}).total
 
 
@@ -450,13 +436,6 @@ def test_a_block_with_sizes_in_a_flat_config_is_a_warning() -> None:
         pc.count(LLAMA).total,
         ("ignored llm_config (a block with hidden_size, but LlamaForCausalLM reads it at the top level)",),
     )
-
-
-def test_a_block_of_sizes_in_a_section_is_read() -> None:
-    """Glm5NextTextConfig takes sizes from linear_attn_config."""
-    text = {"hidden_size": 64, "linear_attn_config": {"num_heads": 2, "head_dim": 8, "short_conv_kernel_size": 4}}
-    model = pc.load(of_type("glm5_next", text_config=text, vision_config={"out_hidden_size": 64}))
-    assert [text for text in model.reading.warnings if "linear_attn_config" in text] == []
 
 
 @pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
@@ -483,49 +462,17 @@ BERT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("architectures", "warning"),
-    [
-        (
-            ["Qwen2ForCausalLM"],
-            "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as "
-            "LlamaForCausalLM",
-        ),
-        (
-            ["FooForCausalLM"],
-            "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as "
-            "LlamaForCausalLM",
-        ),
-        (
-            "LlamaForCausalLM",
-            "ignored architectures (expected a list of class names, found 'LlamaForCausalLM'); counted as "
-            "LlamaForCausalLM",
-        ),
-        ([1], "ignored architectures (expected a list of class names, found [1]); counted as LlamaForCausalLM"),
-        ({"a": 1}, "ignored architectures (expected a list of class names, found {…}); counted as LlamaForCausalLM"),
-        ([], None),
-        (None, None),
-        (["LlamaForCausalLM"], None),
-        (["LlamaModel"], None),
-    ],
-)
-def test_architectures_that_contradict_the_model_type_are_a_warning(architectures: object, warning: str | None) -> None:
-    """The reference's AutoModel classes choose by model_type and build LlamaForCausalLM with each of these."""
-    count = pc.count({**LLAMA, "architectures": architectures})
-    assert count.warnings == (() if warning is None else (warning,))
-
-
 def test_warnings_are_short_and_printable() -> None:
-    """A config of thousands of keys that look like sizes, with terminal escapes in them."""
+    """A config of hundreds of keys that look like sizes, with terminal escapes in them."""
     count = pc.count(
         LLAMA
-        | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(2_000)}
+        | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(300)}
         | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)}
     )
     assert len(count.warnings) <= 8
     assert sum(map(len, count.warnings)) < 2000
     assert all(text.isprintable() for text in count.warnings)
-    assert "and 1,995 more" in count.warnings[0]
+    assert "and 295 more" in count.warnings[0]
 
 
 COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "map", "report", "explore", "diff"]
@@ -550,10 +497,6 @@ def test_strict_turns_a_warning_into_an_error(command: str, tmp_path: Path, caps
     assert (printed.out, [*tmp_path.iterdir()]) == ("", [path])
     assert "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)" in printed.err
     assert printed.err.count("\n") == 1
-    path.write_text(json.dumps(LLAMA), encoding="utf-8")
-    with pytest.raises(SystemExit) as leaving:
-        main(["show", str(path), "--strict"])
-    assert leaving.value.code == 0
 
 
 def test_strict_in_python_raises() -> None:
@@ -644,13 +587,6 @@ def test_keys_lists_config_values_and_derived_sizes_separately(show: Show) -> No
     assert ["", "derived", "vision.n_patches", "", "4096", "vision_config.image_size"] in table
 
 
-def test_keys_shows_the_renamed_layer_types(show: Show) -> None:
-    """`attention` is an older name of full_attention (PreTrainedConfig.layer_types)."""
-    document = of_type("gemma2", num_hidden_layers=1, layer_types=["attention"])
-    rows = {row["size"] or row["key"]: row for row in list_keys(show, document)}
-    assert rows["layer_types"]["value"] == ["full_attention"]
-
-
 def test_keys_shows_where_every_setting_comes_from(show: Show) -> None:
     """LlamaConfig: hidden_act = "silu"; the base of rotary positions is rope_theta of the config."""
     document = of_type("llama", rms_norm_eps=1e-5, rope_theta=5e5, rope_scaling=None)
@@ -677,13 +613,6 @@ def test_keys_shows_the_settings_of_each_part_with_their_section(show: Show) -> 
     assert not [row for row in table if row[1] == "ignored"]
 
 
-def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(show: Show) -> None:
-    """VoxtralConfig has other defaults for its language model than LlamaConfig."""
-    document = of_type("voxtral", text_config={"num_hidden_layers": 2})
-    table = split_table(show, document)
-    assert ["", "default", "", "language.norm_eps", "1e-05", ""] in table
-
-
 @pytest.mark.parametrize(  # the init_kwargs of the language model in sub_configs_defaults of each config class
     ("model_type", "eps", "base"),
     [
@@ -701,36 +630,13 @@ def test_keys_shows_what_a_config_class_adds_to_a_section_as_a_default(show: Sho
 def test_a_missing_section_has_the_settings_that_the_config_class_gives_it(
     model_type: str, eps: float, base: float
 ) -> None:
-    document = of_type(model_type, rms_norm_eps=0.5, rope_theta=7.0)  # at the top level, nothing reads them
-    settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
-    assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
-
-
-@pytest.mark.parametrize(("model_type", "eps", "base"), [("glmasr", 1e-5, 10000), ("voxtral", 1e-5, 1e8)])
-def test_a_partial_section_has_the_other_settings_from_the_config_class(
-    model_type: str, eps: float, base: float
-) -> None:
-    """VoxtralConfig.__post_init__ and GlmAsrConfig.__post_init__ put their defaults under the section's keys."""
-    document = of_type(model_type, text_config=of_type("llama", num_hidden_layers=2))
-    settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
-    assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
-
-
-@pytest.mark.parametrize(
-    ("document", "key", "size"),
-    [
-        (of_type("llama", max_position_embeddings=77), "max_position_embeddings", "context_length"),
-        (of_type("opt", max_position_embeddings=77), "max_position_embeddings", "n_positions"),
-        (
-            of_type("gemma3", text_config={"max_position_embeddings": 77}),
-            "text_config.max_position_embeddings",
-            "context_length",
-        ),
-    ],
-)
-def test_keys_shows_which_key_limits_the_context(document: dict[str, object], key: str, size: str, show: Show) -> None:
-    rows = list_keys(show, document)
-    assert [(row["origin"], row["size"] or row["setting"]) for row in rows if row["key"] == key] == [("read", size)]
+    """VoxtralConfig.__post_init__ and GlmAsrConfig.__post_init__ put them under the keys of a partial section, too."""
+    documents = [of_type(model_type, rms_norm_eps=0.5, rope_theta=7.0)]  # at the top level, nothing reads them
+    if model_type in ("glmasr", "voxtral"):
+        documents.append(of_type(model_type, text_config=of_type("llama", num_hidden_layers=2)))
+    for document in documents:
+        settings = pc.load(document).sizes.language.settings  # type: ignore[attr-defined]
+        assert (settings["norm_eps"], settings["rope"].base) == (eps, base)
 
 
 def test_a_narrow_terminal_names_every_row_of_keys_in_every_panel(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -738,16 +644,6 @@ def test_a_narrow_terminal_names_every_row_of_keys_in_every_panel(show: Show, mo
     monkeypatch.setenv("COLUMNS", "40")
     lines = show(document, "--keys")[0].splitlines()
     assert [line.split() for line in lines if line.startswith("d_head ")] == [["d_head", "derived"], ["d_head", "64"]]
-
-
-def test_keys_of_a_zoo_entry_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as leaving:
-        main(["gpt2-small", "--keys"])
-    assert leaving.value.code == 2
-    assert capsys.readouterr().err == (
-        "error: gpt2-small was not read from a config.json (expected the path of a config.json, or of a directory "
-        "with one)\n"
-    )
 
 
 # ---- models whose number of active experts varies
@@ -807,14 +703,6 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
     assert "same vocab_size and hidden_size" in error_of(pc.count, own | {"vocab_size": 64})
 
 
-def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
-    """AXK2Config.validate_architecture divides it whether a layer has experts or not; without groups it may be null."""
-    dense = of_type("axk2", num_local_experts=None, num_hidden_layers=2, mlp_layer_types=["dense", "dense"])
-    assert pc.count(dense).total > 0
-    with pytest.raises(pc.ParamcountError, match="num_local_experts = null, but n_group is set"):
-        pc.count(dense | {"n_group": 1, "topk_group": 1})
-
-
 def test_no_error_about_a_config_names_a_size_that_is_not_a_key() -> None:
     """Over all model types, with sizes that do not fit together. "rotary" and "rotates" are words, too, and "depths" is
     a key of CLAP.
@@ -838,20 +726,6 @@ def test_no_error_about_a_config_names_a_size_that_is_not_a_key() -> None:
                 messages.append(str(error))
     assert len(messages) > 300
     assert [message for message in messages if fields & set(re.findall(r"\w+", message))] == []
-
-
-def test_defaults_are_inherited_until_a_nearer_class_states_another() -> None:
-    class Middle(Llama):
-        defaults: ClassVar = {"d_ff": 5, "n_heads": 6, "norm_eps": 0.5}
-
-    class Last(Middle):
-        n_heads: Positive = hf("heads", absent=7)
-
-        norm_eps: ClassVar = setting("eps", default=0.25)
-
-    assert [get_key(Last, name).absent for name in ("d_model", "d_ff", "n_heads")] == [4096, 5, 7]
-    assert find_default(Middle, "norm_eps", 1.0) == 0.5
-    assert find_default(Last, "norm_eps", 0.25) == 0.25
 
 
 def test_unlimited_ocr_reads_the_section_of_its_release() -> None:

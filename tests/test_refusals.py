@@ -11,12 +11,12 @@ import pytest
 import paramcount as pc
 from tests.batches import in_batches
 from tests.refusals import read_refusals
-from tests.refusing import Refuse, error_of, model_error
+from tests.refusing import Refuse, error_of
 
 
 @in_batches(("config", "message"), read_refusals("configs"))
 def test_a_config_is_refused(config: str, message: str) -> None:
-    assert model_error(json.loads(config)) == message
+    assert error_of(pc.load, json.loads(config)) == message
 
 
 @pytest.mark.parametrize(("command", "message"), read_refusals("commands"))
