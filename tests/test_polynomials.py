@@ -20,6 +20,7 @@ import paramcount
 import paramcount.zoo as zoo
 from paramcount import flow
 from paramcount.counting.components import locate_component
+from paramcount.counting.count import count_sizes
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
@@ -27,7 +28,7 @@ from paramcount.symbolic.polynomials import Polynomial, decide_by, has_same_term
 from tests.batches import in_batches
 from tests.printed import evaluate_latex, evaluate_text
 from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
-from tests.symbolic import make_symbolic
+from tests.symbolic import make_symbolic, replace_sizes
 
 sympy = pytest.importorskip("sympy", reason="the second opinion")
 
@@ -444,6 +445,15 @@ def test_mtp_layers_run_on_symbols_evaluate_to_their_count(id: str) -> None:
         assert out is not None
         formula = sum_parameters(out)
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
+
+
+@pytest.mark.parametrize("id", ["t5-small", "mixtral-8x7b"])
+def test_a_declaration_run_on_arrays_gives_the_count_of_each_point(id: str) -> None:
+    sizes = zoo.load_entry(id).sizes
+    points = [replace_sizes(sizes, lambda _, size, by=by: by * size) for by in (1, 3)]  # type: ignore[misc]
+    swept = replace_sizes(sizes, lambda _, size: np.array([size, 3 * size]))
+    found = sum_parameters(type(sizes).forward(swept, flow.given("tokens", "tokens")), active=True)
+    assert (found.dtype, found.tolist()) == (np.int64, [count_sizes(point).active for point in points])
 
 
 def test_the_formula_of_a_whole_model_is_readable() -> None:
