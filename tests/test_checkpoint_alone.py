@@ -36,8 +36,8 @@ from paramcount.counting.count import Count
 from paramcount.flow import TensorRow
 from paramcount.zoo import count_model
 from tests.batches import in_batches
-from tests.comparison import expect_names, load_named_shapes, load_reference
-from tests.gguf_writing import finish_file
+from tests.comparison import expect_names, load_reference
+from tests.gguf_writing import LAYOUTS, write_gguf
 from tests.headers import (
     NAMES,
     Tensors,
@@ -93,7 +93,7 @@ def test_a_layer_without_one_expert_is_a_pattern_of_its_own() -> None:
     assert [pattern for pattern, _ in fold_names(names)] == ["l.{0-1,3}.e.{0-2}", "l.2.e.{0,2}"]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_patterns_match_exactly_their_names(seed: int) -> None:
     draw = random.Random(seed)  # noqa: S311
     words = ["h", "0", "1", "2", "3", "7", "10", "01", "{0-1}", "}", "", "é", "٣", "1" * 12]
@@ -286,14 +286,6 @@ def write_model(tensors: Tensors) -> Path:
     return write_file(Path("model.safetensors"), tensors)
 
 
-UNIFORM = [
-    id
-    for id, found in load_named_shapes().items()
-    if len({copies for name, (_, copies) in found.items() if "{}" in name}) == 1
-    and not any(name.count("{}") > 1 for name in expect_names(id))
-]
-
-
 def write_small_gpt2(**more: Any) -> Path:
     """A real GPT-2 with two layers and random values."""
     draw = np.random.default_rng(0)
@@ -315,18 +307,6 @@ def test_released_gpt2_is_counted_by_component_and_identified() -> None:
     assert [tuple(type) for type in found.types] == [("F32", 160, 137_022_720, 548_090_880)]
     assert sum(pattern.parameters or 0 for pattern in found.patterns) == found.total
     assert sum(pattern.tensors for pattern in found.patterns) == 160
-
-
-def test_many_zoo_models_have_layers_of_one_kind() -> None:
-    assert len(UNIFORM) >= 12
-
-
-@pytest.mark.parametrize("id", UNIFORM)
-def test_a_file_with_the_reference_s_tensors_is_identified(id: str) -> None:
-    found = pc.stored_in(write_model(reference_tensors(id)))
-    expected = load_reference()[id]
-    assert id in found.zoo
-    assert (found.total, found.components["embedding"]) == (expected["total"], expected["embedding"])
 
 
 def store_tensors(count: Count) -> Checkpoint:
@@ -383,13 +363,6 @@ def test_a_file_with_a_missing_and_an_unexpected_tensor_has_its_model_as_the_nea
     assert found.components["mlp"] == GPT2["mlp"] - 768 * 3072
 
 
-def test_several_files_are_counted_together() -> None:
-    tensors = reference_tensors("llama-3.2-1b")
-    whole, index = pc.stored_in(write_model(tensors)), write_shards(Path(), tensors)
-    found = pc.stored_in(index)
-    assert (found.files, found.total, found.components, found.zoo) == (3, whole.total, whole.components, whole.zoo)
-
-
 def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
     tensors, lost = reference_tensors("gpt2-small"), "model-00002-of-00003.safetensors"
     index, shards = write_shards(Path(), tensors), assign_shards(tensors, 3)
@@ -436,29 +409,11 @@ def test_experts_are_counted_whether_separate_or_stacked() -> None:
 
 
 def test_a_gguf_file_is_counted() -> None:
-    writer = gguf.GGUFWriter("model.gguf", "llama")
-    shapes = {
-        "token_embd.weight": (32, 64),
-        "blk.0.attn_q.weight": (64, 64),
-        "blk.0.ffn_up.weight": (96, 64),
-        "blk.0.attn_norm.weight": (64,),
-        "output.weight": (32, 64),
-    }
-    values = np.random.default_rng(0)
-    for name, shape in shapes.items():
-        array = values.standard_normal(shape, dtype=np.float32)
-        if len(shape) == 1:
-            writer.add_tensor(name, array)
-        else:
-            q8 = gguf.GGMLQuantizationType.Q8_0
-            writer.add_tensor(name, gguf.quants.quantize(array, q8), raw_dtype=q8)
-    finish_file(writer)
-    found = pc.stored_in("model.gguf")
-    expected = {"embedding": 2048, "qkv": 4096, "mlp": 6144, "norm": 64, "lm_head": 2048}
-    assert {name: n for name, n in found.components.items() if n} == expected
-    assert (found.format, found.elements, found.bytes) == ("gguf", 14_400, 14_336 // 32 * 34 + 256)
-    assert [(type.dtype, type.tensors) for type in found.types] == [("Q8_0", 4), ("F32", 1)]
-    assert [(copy.name, copy.same) for copy in found.copies] == [("output.weight", False)]
+    found = pc.stored_in(write_gguf(Path("model.gguf"), LAYOUTS["llama, wide"], types="Q8_0"))
+    expected = {"embedding": 64 * 256, "qkv": 2 * 512 * 256, "output_projection": 2 * 256 * 256, "norm": 5 * 256}
+    assert {name: n for name, n in found.components.items() if n} == expected | {"mlp": 2 * 3 * 512 * 256}
+    assert (found.format, [(type.dtype, type.tensors) for type in found.types]) == ("gguf", [("Q8_0", 15), ("F32", 6)])
+    assert found.bytes == (found.total - 5 * 256) // 32 * 34 + 4 * (5 * 256 + 32)
 
 
 # ---- tied copies
@@ -621,18 +576,11 @@ def test_an_adapter_is_called_an_adapter(run: Runner) -> None:
     assert run("./model.safetensors").err == ""
 
 
-def test_everything_from_a_file_is_escaped_on_the_terminal(run: Runner) -> None:
-    path = Path("a\x1b[31m\u202eb.safetensors")
-    write_small_gpt2().rename(path)
-    shown = run(f"./{path}")
-    assert shown.code == 0
-    assert all(line.isprintable() for line in shown.out.splitlines())
-
-
-def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
-    path = write_file(tmp_path / "model.safetensors", reference_tensors("gpt2-small"))
-    heavy = {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"}
-    assert not list_loaded_packages(command_code([str(path)])) & heavy
+def test_a_checkpoint_is_shown_without_numpy_pandas_and_the_libraries_of_its_format() -> None:
+    paths = (write_model(reference_tensors("gpt2-small")), write_gguf(Path("model.gguf"), LAYOUTS["llama, wide"]))
+    heavy = {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib", "gguf", "safetensors"}
+    code = "\n".join(command_code([str(path.absolute())]) for path in paths)
+    assert not list_loaded_packages(code) & heavy
 
 
 def test_a_checkpoint_with_only_empty_tensors_has_zero_parameters(tmp_path: Path, run: Runner) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from itertools import product
-from math import prod
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ import paramcount.zoo as zoo
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.loading import load
-from tests.comparison import expect_names, load_named_shapes
 from tests.damaging import list_complaints
 from tests.headers import Tensors, make_checkpoint, total_bytes, write_header
 from tests.released import count_hub_values, make_release
@@ -49,29 +46,6 @@ KINDS = {
     "copy of the tied head": "tied duplicate",
 }
 BIG = 20_000  # tensors: those of DeepSeek-V3 with its scales are 91,991
-# Of models whose layers are not all alike, which of them have a tensor: (what its name has in it, indices).
-SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
-    "deepseek-moe-16b": [(r"\.mlp\.(gate|up|down)_proj", [0]), (r"\.mlp\.", list(range(1, 28)))],
-    "deepseek-v2": [(r"\.mlp\.(gate|up|down)_proj", [0]), (r"\.mlp\.", list(range(1, 60)))],
-    "deepseek-v2-lite": [(r"\.mlp\.(gate|up|down)_proj", [0]), (r"\.mlp\.", list(range(1, 27)))],
-    "deepseek-v3": [(r"\.mlp\.(gate|up|down)_proj", [0, 1, 2]), (r"\.mlp\.", list(range(3, 61)))],
-    "glm-4.5": [(r"\.mlp\.(gate|up|down)_proj", [0, 1, 2]), (r"\.mlp\.", list(range(3, 92)))],
-    "jamba-v0.1": [
-        (r"\.self_attn\.", [4, 12, 20, 28]),
-        (r"\.mamba\.", [i for i in range(32) if i % 8 != 4]),
-        (r"\.(experts|router)\.", list(range(1, 32, 2))),
-        (r"\.feed_forward\.", list(range(0, 32, 2))),
-    ],
-    "qwen3-next-80b-a3b": [
-        (r"\.self_attn\.", list(range(3, 48, 4))),
-        (r"\.linear_attn\.", [i for i in range(48) if i % 4 != 3]),
-    ],
-    "llama-3.2-11b-vision": [
-        (r"cross_attn", [3, 8, 13, 18, 23, 28, 33, 38]),
-        (r"language_model.*self_attn", [i for i in range(40) if i % 5 != 3]),
-    ],
-    "t5-small": [(r"relative_attention_bias", [0])],
-}
 
 
 def assert_complete(found: Verification, tensors: Tensors) -> None:
@@ -126,42 +100,3 @@ def test_many_headers_have_a_published_total_and_some_have_more_than_parameters(
 
 
 # ---- the names of the reference
-
-
-def layer_indices(id: str, name: str, layers: int) -> list[int]:
-    """The layers that have a tensor."""
-    return next((found for pattern, found in SOME_LAYERS.get(id, ()) if re.search(pattern, name)), list(range(layers)))
-
-
-def name_stem(name: str) -> str:
-    return name.partition("{}")[0]
-
-
-def expand_reference(id: str) -> Tensors:
-    """Every tensor of the reference by its released name, per layer and expert."""
-    names = expect_names(id)
-    layers = {name_stem(name): 0 for name in names}
-    for name, (_, copies) in names.items():
-        if name.count("{}") == 1:
-            layers[name_stem(name)] = max(layers[name_stem(name)], copies)
-    found: Tensors = {}
-    for name, (shape, copies) in names.items():
-        some = layer_indices(id, name, layers[name_stem(name)]) if "{}" in name else [0]
-        for index, expert in product(some, range(copies // len(some))):
-            found[name.replace("{}", str(index), 1).replace("{}", str(expert), 1)] = "BF16", shape
-    assert len(found) == sum(copies for _, copies in names.values())
-    return found
-
-
-@pytest.mark.parametrize("id", sorted(load_named_shapes()))
-def test_a_header_with_the_reference_s_names_has_the_model(id: str) -> None:
-    tensors = expand_reference(id)
-    found = verify_checkpoint(load(id), make_checkpoint(tensors))
-    buffers = [line for line in found.lines if not line.finding.ok]
-    assert {line.finding.kind for line in buffers} <= {"missing"}
-    assert {line.pattern.rpartition(".")[2] for line in buffers} <= {
-        "e_score_correction_bias"
-    }  # its names are those of parameters alone
-    assert (found.faults, found.by_shape) == ((), 0)
-    assert found.expected == found.found
-    assert sum(found.found.values()) == sum(prod(shape) for _, shape in tensors.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 import paramcount as pc
@@ -12,7 +14,16 @@ ATTENTION, MLP, NORMS = 2 * 4096**2 + 2 * 4096 * 1024, 3 * 4096 * 14336, 2 * 409
 
 
 def find_bytes(dtype: str, choices: dict[str, str], model: str = "llama-3.1-8b") -> int:
-    return pc.memory(model, dtype=dtype, component_dtypes=choices).weights_bytes
+    return (
+        find_plain_bytes(dtype, model)
+        if not choices
+        else pc.memory(model, dtype=dtype, component_dtypes=choices).weights_bytes
+    )
+
+
+@cache
+def find_plain_bytes(dtype: str, model: str) -> int:
+    return pc.memory(model, dtype=dtype).weights_bytes
 
 
 @pytest.mark.parametrize(

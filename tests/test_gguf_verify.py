@@ -60,14 +60,7 @@ def test_a_quantised_file_is_the_same_model(types: str, tmp_path: Path) -> None:
     assert found.expected == found.found
     assert sum(found.found.values()) == pc.count(WIDE.config).total
     assert found.size.predicted == found.size.found == found.totals.bytes
-    assert types in str(found.scheme) or types in ("F16", "BF16")
-
-
-@pytest.mark.parametrize("name", VARIED)
-def test_a_file_quantised_in_rows_of_32_is_the_same_model(name: str, tmp_path: Path) -> None:
-    layout = LAYOUTS[name]
-    found = verify(layout.config, write_gguf(tmp_path / "m.gguf", layout, types="Q8_0"))
-    assert (found.ok, list_complaints(found), found.expected == found.found) == (True, "", True)
+    assert found.scheme == (None if types in ("F16", "BF16") else f"GGUF, mostly {types}")
 
 
 @pytest.mark.parametrize("name", ["llama-llama", "deepseek_v2-deepseek2", "t5-t5"])
@@ -171,14 +164,6 @@ def test_every_kind_of_damage_to_a_tensor_is_reported(name: str, damage: str) ->
         if is_damage(case, layout):
             found = verify_tensors(layout, {tensor: shape for tensor, (_, shape) in case.tensors.items()})
             assert (found.ok, list_findings(found)) == (False, set(case.says))
-
-
-@pytest.mark.parametrize("name", ["llama-llama", "gpt_oss-gpt-oss", "jamba-jamba", "deepseek_v3-deepseek2"])
-def test_a_missing_layer_is_reported_tensor_by_tensor(name: str) -> None:
-    layout = LAYOUTS[name]
-    kept = {tensor: shape for tensor, shape in layout.tensors.items() if not tensor.startswith("blk.1.")}
-    lost = {Finding("missing", tensor, shape, None) for tensor, shape in layout.tensors.items() if tensor not in kept}
-    assert list_findings(verify_tensors(layout, kept)) == lost
 
 
 def test_partly_separate_experts_are_not_read_as_stacked() -> None:

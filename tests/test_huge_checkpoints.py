@@ -13,8 +13,7 @@ import pytest
 import paramcount as pc
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from tests.headers import total_bytes
-from tests.huge import SHARDS, write_deepseek, write_llama
-from tests.running import Runner
+from tests.huge import SHARDS, write_deepseek
 
 PEAK = 250_000  # KiB; the interpreter with the libraries takes 40,000, and the headers are 12 MB of text
 MEASURED = """
@@ -70,17 +69,3 @@ def test_a_missing_shard_of_a_checkpoint_of_689_gb_is_reported(deepseek: Path, t
 
 
 # ---- GGUF: a vocabulary is a long header
-
-
-def test_a_gguf_file_of_150_000_tokens_is_verified_and_explained(
-    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_llama(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    done = run("verify", "./config.json", "./model.gguf", "--json")
-    found = json.loads(done.out)
-    assert (done.code, found["ok"], found["format"], found["shapes_checked"]) == (0, True, "gguf", True)
-    done = run("why", "./config.json", "./model.gguf", "--json")
-    (file,) = json.loads(done.out)["files"]
-    layer = 2 * 32 + 2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32
-    assert (done.code, file["verdict"], file["values"]) == (0, "exact", 150_000 * 32 + 32 + 2 * layer)

@@ -49,22 +49,6 @@ FILES = {
     "llama-awq4": "awq-4bit-g64",
     "qwen2-awq4": "awq-4bit-g64",
 }
-# {file: why no format has its bytes}
-OTHERS = {
-    "llama-nf4dq": "with double quantisation the file has the digits of a float for each matrix, which vary",
-    "qwen2-fp4": "bitsandbytes FP4, which is as large as NF4",
-    "opt-fp4": "bitsandbytes FP4, which is as large as NF4",
-    "gpt2-bnb8": "the rest is F32",
-    "gpt2-nf4": "the rest is F32",
-    "t5-nf4": "the rest is F32",
-    "llama-int4gasym": "has zero points",
-    "llama-int4ch": "one scale per row",
-    "llama-int8pack": "8-bit integers in words",
-    "llama-int8pack-tensor": "8-bit integers in words",
-    "llama-fp8b": "scales in BF16",
-    "llama-nvfp4a16": "without a scale of the inputs",
-    "llama-mixed": "two formats",
-}
 PACKED = {name for format in load_formats() if format.name not in ("", "GGUF") for name in format.dtypes}
 
 
@@ -87,26 +71,6 @@ def read_header(name: str) -> tuple[dict[str, Any], int]:
 def test_the_weights_of_a_format_are_as_large_as_in_its_library_s_file(name: str) -> None:
     saved = WRITTEN[name]
     assert pc.memory(strip_config(saved["config"]), dtype=FILES[name]).weights_bytes == sum(saved["bytes"].values())
-
-
-@pytest.mark.parametrize("name", [*FILES, *OTHERS])
-def test_a_quantised_config_has_the_bytes_of_its_file_by_default(name: str) -> None:
-    size = sum(WRITTEN[name]["bytes"].values())
-    unknown = 3 * 14 if name == "llama-nf4dq" else 0  # digits of one float for each of 14 matrices
-    assert abs(pc.memory(WRITTEN[name]["config"]).weights_bytes - size) <= unknown
-
-
-def test_every_file_and_every_format_is_compared() -> None:
-    assert {*FILES, *OTHERS} == set(WRITTEN)
-    formats = {name.partition("-g")[0].partition("-4bit")[0] for name in FILES.values()}
-    by_hand = {"nf4-double", "mlx-4bit"}  # see OTHERS and test_released_sizes.py
-    assert PACKED - by_hand - {"mxfp4"} <= formats
-
-
-def test_mxfp4_is_as_large_as_in_the_library_s_file() -> None:
-    config, size = read_header("gpt_oss-MXFP4")
-    assert pc.memory(strip_config(config), dtype="mxfp4").weights_bytes == size
-    assert pc.memory(config).weights_bytes == size
 
 
 def test_mxfp4_packs_the_experts_of_a_release_and_nothing_else() -> None:
