@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import paramcount as pc
+from paramcount.checkpoints.matching import expand_names
 from tests.comparison import load_configs
 from tests.headers import Tensors, write_header
 from tests.running import Runner
@@ -20,24 +22,9 @@ COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")  # older
 
 
 def list_tensors() -> Tensors:
-    """The tensors of the release: T5 with gated MLPs and an LM head. Source: modeling_t5.py of the reference."""
-    shapes: dict[str, tuple[int, ...]] = {"shared.weight": (32128, 512), "lm_head.weight": (32128, 512)}
-    attention = {"q": (384, 512), "k": (384, 512), "v": (384, 512), "o": (512, 384)}
-    mlp = {
-        "DenseReluDense.wi_0.weight": (1024, 512),
-        "DenseReluDense.wi_1.weight": (1024, 512),
-        "DenseReluDense.wo.weight": (512, 1024),
-    }
-    for stack, attentions in (("encoder", ["SelfAttention"]), ("decoder", ["SelfAttention", "EncDecAttention"])):
-        parts = [{f"{name}.{key}.weight": shape for key, shape in attention.items()} for name in attentions]
-        for block in range(8):
-            for i, part in enumerate([*parts, mlp]):
-                place = f"{stack}.block.{block}.layer.{i}"
-                shapes |= {f"{place}.{name}": shape for name, shape in part.items()}
-                shapes[f"{place}.layer_norm.weight"] = (512,)
-        shapes[f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = (32, 6)
-        shapes[f"{stack}.final_layer_norm.weight"] = (512,)
-    return {name: ("F32", shape) for name, shape in shapes.items()}
+    """The tensors of the release."""
+    tensors = expand_names(tensor for tensor in pc.count(ENTRY).tensors if tensor.tied_to is None)
+    return {name: ("F32", tensor.shape) for name, tensor in tensors.items()}
 
 
 @pytest.fixture
