@@ -1,4 +1,5 @@
-"""The same small models in the forms in which files hold them: names and shapes, by hand.
+"""The same small models in the forms in which files hold them: the declaration's tensors under other names, fused,
+split or transposed.
 
 Sources: of Meta's names and Mistral's transformers, models/mistral/convert_mistral_weights_to_hf.py and
 models/mistral3/convert_mistral3_weights_to_hf.py; of MLX's ml-explore/mlx-lm, mlx_lm/models; of nanoGPT's
@@ -11,6 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
+
+from paramcount.api import count
+from paramcount.checkpoints.matching import expand_names
 
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = dict[str, Shape]
@@ -40,7 +44,7 @@ GPT2: Config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "v
 BERT: Config = {
     "model_type": "bert",
     "architectures": ["BertForMaskedLM"],
-    **DENSE,
+    **{key: size for key, size in DENSE.items() if key != "num_key_value_heads"},
     "max_position_embeddings": 10,
     "type_vocab_size": 2,
 }
@@ -100,12 +104,6 @@ def repeat_layers(layer: Mapping[str, Shape], before: str = "model.layers.") -> 
     return {f"{before}{i}.{name}": shape for i in range(2) for name, shape in layer.items()}
 
 
-def add_biases(matrices: Mapping[str, Shape], before: str = "") -> Shapes:
-    """Matrices [out, in], norms, convolutions, and their biases."""
-    shapes = [(f"{before}{name}", shape) for name, shape in matrices.items()]
-    return {f"{name}.{end}": of for name, shape in shapes for end, of in (("weight", shape), ("bias", shape[:1]))}
-
-
 def add_prefix(before: str, shapes: Mapping[str, Shape]) -> Shapes:
     return {f"{before}{name}": shape for name, shape in shapes.items()}
 
@@ -127,96 +125,40 @@ def transpose_shapes(shapes: Mapping[str, Shape], *ends: str) -> Shapes:
     }
 
 
-TABLES = read_shapes("model.embed_tokens.weight 16 8, model.norm.weight 8, lm_head.weight 16 8")
-NORMS = read_shapes("input_layernorm.weight 8, post_attention_layernorm.weight 8")
-APART = read_shapes(
-    "self_attn.q_proj.weight 8 8, self_attn.k_proj.weight 4 8, self_attn.v_proj.weight 4 8, self_attn.o_proj.weight 8 8"
-)
-MLP = read_shapes("mlp.gate_proj.weight 12 8, mlp.up_proj.weight 12 8, mlp.down_proj.weight 8 12")
-ATTENTION_TOGETHER = read_shapes("self_attn.qkv_proj.weight 16 8, self_attn.o_proj.weight 8 8")
-TOGETHER = ATTENTION_TOGETHER | read_shapes("mlp.gate_up_proj.weight 24 8, mlp.down_proj.weight 8 12")
-QK_NORMS = read_shapes("self_attn.q_norm.weight 2, self_attn.k_norm.weight 2")
-GPT2_LAYER = transpose_shapes(
-    add_biases(read_shapes("attn.c_attn 24 8, attn.c_proj 8 8, mlp.c_fc 32 8, mlp.c_proj 8 32, ln_1 8, ln_2 8")),
-    "attn.weight",
-    "fc.weight",
-    "proj.weight",
-)
-GPT2_TABLES = read_shapes("wte.weight 16 8, wpe.weight 10 8, ln_f.weight 8, ln_f.bias 8")
-
-LLAMA_FILE = TABLES | repeat_layers(NORMS | APART | MLP)
-TOGETHER_FILE = TABLES | repeat_layers(NORMS | TOGETHER)
-GPT2_FILE = GPT2_TABLES | repeat_layers(GPT2_LAYER, "h.")
-CONV1D = ("c_attn.weight", "attn.c_proj.weight", "c_fc.weight", "mlp.c_proj.weight")
-SPARSE = NORMS | APART | read_shapes("block_sparse_moe.gate.weight 3 8")
-MIXTRAL_FILE = TABLES | repeat_layers(
-    SPARSE
-    | {
-        f"block_sparse_moe.experts.{i}.{name}.weight": shape
-        for i in range(3)
-        for name, shape in read_shapes("w1 12 8, w3 12 8, w2 8 12").items()
-    }
-)
-BERT_LAYER = read_shapes(
-    "attention.self.query 8 8, attention.self.key 8 8, attention.self.value 8 8, attention.output.dense 8 8, "
-    "attention.output.LayerNorm 8, intermediate.dense 12 8, output.dense 8 12, output.LayerNorm 8"
-)
-BERT_FILE = (
-    read_shapes(
-        "bert.embeddings.word_embeddings.weight 16 8, bert.embeddings.position_embeddings.weight 10 8, "
-        "bert.embeddings.token_type_embeddings.weight 2 8, cls.predictions.bias 16"
+def declare_shapes(config: Config) -> Shapes:
+    """The tensors of a declaration, each once."""
+    rows = expand_names(
+        tensor for tensor in count(config).tensors if tensor.role != "legacy_buffer" and tensor.tied_to is None
     )
-    | repeat_layers(add_biases(BERT_LAYER), "bert.encoder.layer.")
-    | add_biases(read_shapes("bert.embeddings.LayerNorm 8"))
-    | add_biases(read_shapes("dense 8 8, LayerNorm 8"), "cls.predictions.transform.")
-)
+    return {name: tensor.shape for name, tensor in rows.items()}
+
+
+def drop_names(shapes: Mapping[str, Shape], pattern: str) -> Shapes:
+    """The tensors whose names do not match."""
+    return {name: shape for name, shape in shapes.items() if not re.search(pattern, name)}
+
+
+def switch(prefix: str, d_ff: int) -> Shapes:
+    """Experts of MLX."""
+    shapes = read_shapes(f"gate_proj.weight 3 {d_ff} 8, up_proj.weight 3 {d_ff} 8, down_proj.weight 3 8 {d_ff}")
+    return add_prefix(f"{prefix}.switch_mlp.", shapes)
+
+
+LLAMA_FILE, TOGETHER_FILE, GPT2_FILE = map(declare_shapes, (LLAMA, PHI3, GPT2))
+MIXTRAL_FILE, QWEN3_MOE_FILE, BERT_FILE = map(declare_shapes, (MIXTRAL, QWEN3_MOE, BERT))
+MISTRAL3_FILE, QWEN3_VL_MOE_FILE = map(declare_shapes, (MISTRAL3, QWEN3_VL_MOE))
 # As released: under vision_model., as CLIP and SigLIP have it of their own.
-TOWER = "vision_tower.vision_model."
-SEEING = repeat_layers(
-    add_biases(
-        read_shapes(
-            "self_attn.q_proj 4 4, self_attn.k_proj 4 4, self_attn.v_proj 4 4, self_attn.out_proj 4 4, layer_norm1 4, "
-            "layer_norm2 4, mlp.fc1 6 4, mlp.fc2 4 6"
-        )
-    ),
-    f"{TOWER}encoder.layers.",
+LLAVA_FILE, PALIGEMMA_FILE, GEMMA3_FILE = (
+    rename_shapes(declare_shapes(config), (r"^vision_tower\.", "vision_tower.vision_model."))
+    for config in (LLAVA, PALIGEMMA, GEMMA3)
 )
-CLIP_STEM = "class_embedding 4, patch_embedding.weight 4 3 2 2, position_embedding.weight 5 4"
-CLIP = add_prefix(f"{TOWER}embeddings.", read_shapes(CLIP_STEM)) | SEEING
-CLIP |= add_biases(read_shapes("pre_layrnorm 4, post_layernorm 4"), TOWER)
-SIGLIP = add_biases(read_shapes("embeddings.patch_embedding 4 3 2 2, post_layernorm 4"), TOWER) | SEEING
-SIGLIP |= {f"{TOWER}embeddings.position_embedding.weight": (4, 4)}
-SPOKEN = add_prefix("language_model.", LLAMA_FILE)
-PROJECTOR = "multi_modal_projector."
-LLAVA_FILE = SPOKEN | CLIP | add_biases(read_shapes("linear_1 8 4, linear_2 8 8"), PROJECTOR)
-TIED = {name: shape for name, shape in SPOKEN.items() if "lm_head" not in name}
-PALIGEMMA_FILE = TIED | SIGLIP | add_biases({"linear": (8, 4)}, PROJECTOR)
-MORE_NORMS = read_shapes("pre_feedforward_layernorm.weight 8, post_feedforward_layernorm.weight 8")
-GEMMA3_FILE = (
-    TIED
-    | repeat_layers(QK_NORMS | MORE_NORMS, "language_model.model.layers.")
-    | SIGLIP
-    | add_prefix(PROJECTOR, read_shapes("mm_input_projection_weight 4 8, mm_soft_emb_norm.weight 4"))
-)
+CONV1D = ("c_attn.weight", "attn.c_proj.weight", "c_fc.weight", "mlp.c_proj.weight")
+QWEN3_EXPERTS = read_shapes("mlp.experts.gate_up_proj 3 12 8, mlp.experts.down_proj 3 8 6")
 # What transformers 5 calls the parts of a composite model: "llava" and "LlavaModel" there.
 COMPOSITE = (
     (r"^language_model\.lm_head", "lm_head"),
     (r"^language_model\.model\.", "model.language_model."),
     (r"^(vision_tower|multi_modal_projector)\.", r"model.\1."),
-)
-PIXTRAL = read_shapes(
-    "attention.q_proj.weight 4 4, attention.k_proj.weight 4 4, attention.v_proj.weight 4 4, "
-    "attention.o_proj.weight 4 4, feed_forward.gate_proj.weight 6 4, feed_forward.up_proj.weight 6 4, "
-    "feed_forward.down_proj.weight 4 6, attention_norm.weight 4, ffn_norm.weight 4"
-)
-MISTRAL3_FILE = (
-    SPOKEN
-    | add_prefix("vision_tower.", read_shapes("patch_conv.weight 4 3 2 2, ln_pre.weight 4"))
-    | repeat_layers(PIXTRAL, "vision_tower.transformer.layers.")
-    | add_prefix(
-        PROJECTOR,
-        read_shapes("norm.weight 4, patch_merger.merging_layer.weight 4 16, linear_1.weight 8 4, linear_2.weight 8 8"),
-    )
 )
 # Meta's names, and Mistral's of its towers.
 METAS = (
@@ -237,29 +179,6 @@ METAS = (
     (r"^multi_modal_projector\.linear_1", "vision_language_adapter.w_in"),
     (r"^multi_modal_projector\.linear_2", "vision_language_adapter.w_out"),
 )
-VISUAL = add_biases(
-    read_shapes("attn.qkv 12 4, attn.proj 4 4, mlp.linear_fc1 6 4, mlp.linear_fc2 4 6, norm1 4, norm2 4")
-)
-MERGER = read_shapes("linear_fc1 16 16, linear_fc2 8 16")
-GATE = read_shapes("mlp.gate.weight 3 8")
-QWEN3_EXPERTS = read_shapes("mlp.experts.gate_up_proj 3 12 8, mlp.experts.down_proj 3 8 6")
-QWEN3_VL_MOE_FILE = (
-    rename_shapes(TABLES, (r"^model\.", "model.language_model."))
-    | repeat_layers(NORMS | APART | QK_NORMS | GATE | QWEN3_EXPERTS, "model.language_model.layers.")
-    | add_biases({"patch_embed.proj": (4, 3, 2, 2, 2)}, "model.visual.")
-    | {"model.visual.pos_embed.weight": (9, 4)}
-    | repeat_layers(VISUAL, "model.visual.blocks.")
-    | add_biases(MERGER | {"norm": (4,)}, "model.visual.merger.")
-    | add_biases(MERGER | {"norm": (16,)}, "model.visual.deepstack_merger_list.0.")
-)
-
-
-def switch(prefix: str, d_ff: int) -> Shapes:
-    """Experts of MLX."""
-    shapes = read_shapes(f"gate_proj.weight 3 {d_ff} 8, up_proj.weight 3 {d_ff} 8, down_proj.weight 3 8 {d_ff}")
-    return add_prefix(f"{prefix}.switch_mlp.", shapes)
-
-
 OF_LLAMA: dict[str, Shapes] = {
     "llama": LLAMA_FILE,
     "llama without model.": rename_shapes(LLAMA_FILE, (r"^model\.", "")),
@@ -286,23 +205,26 @@ SEEN_BY_V5 = (*COMPOSITE, (r"vision_model\.", ""))
 FORMS: dict[str, tuple[Config, Shapes]] = {name: (LLAMA, file) for name, file in OF_LLAMA.items()} | {
     "phi3": (PHI3, TOGETHER_FILE),
     "phi3, apart": (PHI3, LLAMA_FILE),
-    "phi3, its mlp apart": (PHI3, TABLES | repeat_layers(NORMS | MLP | ATTENTION_TOGETHER)),
+    "phi3, its mlp apart": (
+        PHI3,
+        drop_names(TOGETHER_FILE, "gate_up") | {name: LLAMA_FILE[name] for name in LLAMA_FILE if ".mlp." in name},
+    ),
     "llama, tied, by its head alone": (
         {**LLAMA, "tie_word_embeddings": True},
         {name: shape for name, shape in LLAMA_FILE.items() if "embed_tokens" not in name},
     ),
     "mixtral, one by one": (MIXTRAL, MIXTRAL_FILE),
     "mixtral as Mistral names it": (MIXTRAL, rename_shapes(MIXTRAL_FILE, *METAS)),
-    "mixtral of MLX": (MIXTRAL, TABLES | repeat_layers(SPARSE | switch("block_sparse_moe", 12))),
+    "mixtral of MLX": (MIXTRAL, drop_names(MIXTRAL_FILE, "experts") | repeat_layers(switch("block_sparse_moe", 12))),
     "mixtral, experts together": (
         MIXTRAL,
-        TABLES
+        drop_names(MIXTRAL_FILE, "block_sparse_moe")
         | repeat_layers(
-            NORMS | APART | GATE | read_shapes("mlp.experts.gate_up_proj 3 24 8, mlp.experts.down_proj 3 8 12")
+            read_shapes("mlp.gate.weight 3 8, mlp.experts.gate_up_proj 3 24 8, mlp.experts.down_proj 3 8 12")
         ),
     ),
-    "qwen3_moe, experts together": (QWEN3_MOE, TABLES | repeat_layers(NORMS | APART | QK_NORMS | GATE | QWEN3_EXPERTS)),
-    "qwen3_moe of MLX": (QWEN3_MOE, TABLES | repeat_layers(NORMS | APART | QK_NORMS | GATE | switch("mlp", 6))),
+    "qwen3_moe, experts together": (QWEN3_MOE, drop_names(QWEN3_MOE_FILE, "experts") | repeat_layers(QWEN3_EXPERTS)),
+    "qwen3_moe of MLX": (QWEN3_MOE, drop_names(QWEN3_MOE_FILE, "experts") | repeat_layers(switch("mlp", 6))),
     "bert": (BERT, BERT_FILE),
     "bert of TensorFlow's names": (
         BERT,
@@ -329,6 +251,6 @@ FORMS: dict[str, tuple[Config, Shapes]] = {name: (LLAMA, file) for name, file in
     "gpt2 of MLX": (GPT2, add_prefix("model.", transpose_shapes(GPT2_FILE, *CONV1D))),
     "gpt2 with its masks and a copy of the table": (
         GPT2,
-        GPT2_TABLES | {"lm_head.weight": (16, 8)} | repeat_layers(GPT2_LAYER | {"attn.bias": (1, 1, 10, 10)}, "h."),
+        GPT2_FILE | {"lm_head.weight": (16, 8)} | repeat_layers({"attn.bias": (1, 1, 10, 10)}, "h."),
     ),
 }

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import copy
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import prod
 from types import SimpleNamespace
-from typing import Any
 
-import gguf
 import pytest
-from gguf.tensor_mapping import TensorNameMap
 
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.api import count
-from paramcount.architectures import read_index, split_name
+from paramcount.architectures import read_index
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.writers.gguf_names import (
     find_layout,
     get_gguf_name,
     list_gguf_tensors,
-    list_layouts,
 )
-from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS, WITHOUT_PADDING
-from paramcount.counting.components import TOWERS
+from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS
 from paramcount.counting.count import Count
 from paramcount.flow import TensorRow
 from paramcount.loading import load
-from paramcount.sizes import Sizes
 from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.gguf_writing import LAYOUTS, ROBERTA, Layout, Shapes
-from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
 
 TINY = {
@@ -46,154 +37,60 @@ TINY = {
 }
 
 
-def expect_shapes(layout: Layout, *, known: bool = False) -> Shapes:
-    """The expected tensors of a file. `known`: whether the shapes in the file are used, not only its names."""
+# ---- names and shapes
+
+
+def expect_shapes(layout: Layout) -> Shapes:
+    """The expected tensors of a file."""
     held = {name: SimpleNamespace(shape=shape) for name, shape in layout.tensors.items()}
     model = count(layout.config)
-    found = expand_names(list_gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
+    found = expand_names(list_gguf_tensors(model.tensors, held, layout.architecture, model))
     mtp = any(tensor.part == "mtp" and name in held for name, tensor in found.items())
     return {
         name: tensor.shape for name, tensor in found.items() if tensor.tied_to is None and (tensor.part != "mtp" or mtp)
     }
 
 
-def omit_added(layout: Layout) -> Shapes:
-    return {name: shape for name, shape in layout.tensors.items() if name not in ROPE_FACTORS}
-
-
-# ---- names and shapes
-
-
 @in_batches("name", LAYOUTS, size=80)
 def test_every_tensor_has_the_converter_s_name_and_shape(name: str) -> None:
-    layout = LAYOUTS[name]
-    assert expect_shapes(layout, known=True) == omit_added(layout)
+    tensors = LAYOUTS[name].tensors
+    assert expect_shapes(LAYOUTS[name]) == {name: tensors[name] for name in tensors if name not in ROPE_FACTORS}
 
 
-def test_shapes_in_the_file_decide_only_padding_rows_and_leading_axes_of_one() -> None:
-    for name, layout in LAYOUTS.items():
-        ours, theirs = expect_shapes(layout), omit_added(layout)
-        assert ours.keys() == theirs.keys(), name
-        for tensor, shape in ours.items():
-            other = theirs[tensor]
-            if tensor == "token_embd.weight" and layout.architecture in WITHOUT_PADDING:
-                assert (shape, other) == ((96, 32), (90, 32))  # the tokenizer has 90 tokens
-            elif tensor == "position_embd.weight" and layout.config["model_type"] in ROBERTA:
-                assert (shape, other) == ((18, 32), (16, 32))
-            elif "quantised" in name:
-                assert shape in (other, (1, *other), (1, 1, *other))
-            else:
-                assert shape == other, (name, tensor)
+def test_every_architecture_is_compared_with_the_converter_or_shares_names_with_one_that_is() -> None:
+    """An architecture may share the modules of another, or differ in its head; some are by hand, because today's
+    converter fails.
+    """
+    compared = {layout.config["model_type"] for layout in LAYOUTS.values()}
+    assert [name for name in read_index("gguf") if not {name, ALIKE.get(name)} & compared] == []
+
+
+ALIKE = {
+    "bitnet": "llama",  # and two norms: test_norms_inside_bitnet_layers_have_names
+    "camembert": "roberta",
+    "gemma3.Gemma3ForCausalLM": "gemma3_text",
+    "gemma4.Gemma4ForCausalLM": "gemma4_text",
+    "glm4v_moe_text": "glm4_moe",
+    "glm4v_text": "glm4",
+    "glm_ocr_text": "glm_ocr",
+    "internlm": "llama",
+    "kimi_k2": "deepseek_v3",
+    "llama4.Llama4ForCausalLM": "llama4_text",
+    "qwen2_5_vl_text": "qwen2_5_vl",
+    "qwen2_vl_text": "qwen2_vl",
+    "qwen3_5.Qwen3_5ForCausalLM": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_5_moe.Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
+    "qwen3_vl_moe_text": "qwen3_vl_moe",
+    "qwen3_vl_text": "qwen3_vl",
+    "t5.T5EncoderModel": "t5",
+}
 
 
 def test_norms_inside_bitnet_layers_have_names() -> None:
     """LLM_TENSOR_ATTN_SUB_NORM and LLM_TENSOR_FFN_SUB_NORM of llama-arch.cpp."""
     names = {get_gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet", **TINY}).tensors}
     assert {"blk.{layer}.attn_sub_norm.weight", "blk.{layer}.ffn_sub_norm.weight"} <= names
-
-
-# ---- the package's own table of names
-
-# What the converter does to names before it looks them up: conversion/base.py and the classes named.
-BEFORE = (
-    (r"language_model\.|text_model\.", ""),
-    (r"^(bert|roberta)\.", ""),  # BertModel.filter_tensors, RobertaModel, XLMRobertaModel
-    (r"^distilbert\.embeddings", "embeddings"),  # DistilBertModel.filter_tensors
-    (r"^distilbert\.", ""),
-    (
-        r"^transformer\.(?=word_embeddings_layernorm|h\.\d+\.(post_attention_layernorm|self_attention|input_layernorm))",
-        "",
-    ),  # BloomModel, not Falcon
-    (r"^transformer\.(?=encoder\.|embedding\.|output_layer)", ""),  # ChatGLMModel
-    (r"e_score_correction_bias$", "e_score_correction.bias"),
-    (r"dt_bias$", "dt_proj.bias"),  # Mamba2Model, Qwen3NextModel, KimiLinearModel
-    (r"^(backbone\.layers\.\d+\.mixer)\.dt_proj", r"\1.dt"),
-    (r"\{(expert|stream)\}\.", ""),  # put together
-    (r"block_sparse_moe\.((gate|up|down)_proj)", r"mlp.\1"),  # KimiLinearModel
-    (
-        r"((experts\.(\w+)_proj|sinks|attention_sink_bias|layer_scalar|correct_output_scale|experts\.mlp\.\w\d))$",
-        r"\1.weight",
-    ),  # get an ending
-    (r"^backbone\.(layers\.\d+)\.mixer\.experts", r"model.\1.mlp.experts"),  # NemotronHModel
-    (r"^decoder\.embed_tokens", "shared"),  # T5Model
-    (r"expert_bias$", "expert_bias.bias"),  # AfmoeModel, Lfm2MoeModel
-    (
-        r"feed_forward\.experts\.w(\d)",
-        lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj",
-    ),  # Lfm2MoeModel
-)
-# Declared modules that the table lacks, or has as something else: in which layouts, and what the converter does with
-# them itself.
-NOT_IN_THE_TABLE = {
-    "wqkv": ("internlm2", "InternLM2Model splits it"),
-    "W_pack": ("baichuan", "BaichuanModel splits it"),
-    "in_proj_qkvz": ("qwen3next", "Qwen3NextModel splits it; the table has the name of the whole, ssm_in"),
-    "input_linear": ("granitehybrid granitemoe", "GraniteMoeModel splits it"),
-    "gate_up_proj": (
-        "glm4moe gpt-oss llama4 qwen3vlmoe",
-        "of experts: Llama4Model, GptOssModel, Qwen2MoeModel and Qwen3VLMoeTextModel split it",
-    ),
-    "gate_up_proj_bias": ("gpt-oss", "GptOssModel splits it"),
-    "down_proj_bias": ("gpt-oss", "GptOssModel names it"),
-    "lm_head": ("bert bitnet cohere2 command-r gemma gemma2 lfm2moe", "is tied, or left out by the class"),
-    "ffn_sub_norm": ("bitnet", "the table has the ffn_layernorm of an older release"),
-    "attn_sub_norm": ("bitnet", "the table has its inner_attn_ln"),
-}
-LEFT_OUT = ("deepseek2",)  # whose MTP layers are not written: DeepseekV2Model.skip_mtp
-
-
-def list_configs() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every supported architecture with its defaults, or a small config if it has none."""
-    small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
-    for name in read_index("gguf"):
-        if name in MODEL_TYPES:
-            yield (
-                name,
-                {
-                    "model_type": split_name(name)[0],
-                    "architectures": [MODEL_TYPES[name].cls],
-                    **MODEL_TYPES[name].vary.get("=", {}),
-                },
-            )
-        elif name in small:
-            yield name, small[name]
-
-
-def converter_name(name: str) -> str:
-    """A declared name as the converter looks it up."""
-    name = name.replace("{layer}", "1")
-    for pattern, instead in BEFORE:
-        name = re.sub(pattern, instead, name)
-    return name
-
-
-def find_disagreements(model: Count, layout: str) -> Iterator[tuple[str, str | None, str | None]]:
-    architecture = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[layout]
-    kept = copy.deepcopy(TensorNameMap.block_mappings_cfg)  # which the names of Arctic change for all that come after
-    table = gguf.get_tensor_name_map(architecture, 2)
-    TensorNameMap.block_mappings_cfg = kept
-    cls: type[Sizes] = type(getattr(model.sizes, "language", model.sizes))
-    for tensor in model.tensors:
-        if tensor.part in TOWERS or tensor.role == "legacy_buffer":
-            continue
-        ours = get_gguf_name(tensor.name, layout, cls)
-        theirs = table.get_name(converter_name(tensor.name), try_suffixes=(".weight", ".bias"))
-        if ours != (theirs and theirs.replace(".1.", ".{layer}.", 1)):
-            yield tensor.name, ours, theirs
-
-
-@in_batches(("name", "config"), list(list_configs()), size=80)
-def test_names_match_the_package_s_own_table(name: str, config: dict[str, Any]) -> None:
-    model = count(config)
-    layouts = list_layouts(name, model.sizes)
-    usual, *others = [layout for layout in layouts if layout in gguf.MODEL_ARCH_NAMES.values()] or [""]
-    for declared, ours, theirs in find_disagreements(model, usual) if usual else ():  # the package may be older
-        module = declared.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
-        known, _ = NOT_IN_THE_TABLE.get(module, ("", ""))
-        explained = usual in known.split() or (usual in LEFT_OUT and "nextn" in str(ours))
-        assert explained, (declared, ours, theirs)
-    for layout in others:  # which hold some of the declared layers
-        assert not [found for found in find_disagreements(model, layout) if found[2] is not None]
 
 
 # ---- what is said where they do not fit
