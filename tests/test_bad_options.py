@@ -113,10 +113,11 @@ def test_an_interrupt_during_the_imports_is_silent(module: str, signal: str, cod
         ("num_hidden_layers", "n_layers"), ("hidden_size", "d_model"), ("n_embd", "d_model"),
         ("KV heads", "n_kv_heads"), ("layers", "n_layers"), ("Total", "total"),
         ("num_local_experts", "n_routed_experts"), ("max_position_embeddings", "context_length"),
-        ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"),
+        ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"), ("params", "total"), ("kv_heads", "n_kv_heads"),
+        ("depth", "n_layers"),
     ],
 )  # fmt: skip
-def test_a_config_json_key_and_a_heading_select_a_column(
+def test_a_config_json_key_a_heading_and_what_people_say_select_a_column(
     name: str, column: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = []

@@ -59,12 +59,6 @@ def test_markdown_and_latex_begin_with_the_totals_and_the_components(format: str
     assert cells[:14] == ["model", "total", "active", *COMPONENTS, "layers"]
 
 
-def test_components_that_no_model_has_are_not_shown(run: Runner) -> None:
-    out = run("compare", "llama-3.1-8b", "qwen3-8b", "--markdown").out
-    assert "| experts |" not in out
-    assert "| vision |" not in out
-
-
 def test_a_config_is_labelled_with_the_name_of_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Runner
 ) -> None:

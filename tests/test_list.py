@@ -149,12 +149,6 @@ def test_a_narrow_terminal_drops_columns_and_says_which(run: Runner, monkeypatch
     ]
 
 
-def test_an_unknown_column_is_refused_before_any_model_is_loaded(monkeypatch: pytest.MonkeyPatch, run: Runner) -> None:
-    monkeypatch.setattr(zoo, "load_entry", lambda id: pytest.fail(f"{id} is loaded"))
-    for option in (("--columns", "totl"), ("--sort", "totl"), ("--where", "totl > 1")):
-        assert "unknown column 'totl'" in run("list", *option).err
-
-
 def test_a_size_that_only_some_models_have_is_a_column_by_its_field_its_key_and_that_of_an_encoder(run: Runner) -> None:
     for name, id in (("d_kv_lora", "deepseek-v3"), ("kv_lora_rank", "deepseek-v3"), ("vision.d_model", "qwen2-vl-7b")):
         lines = run("list", id, "--columns", f"id,{name}", "--csv").out.splitlines()

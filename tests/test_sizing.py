@@ -109,13 +109,6 @@ def test_each_panel_of_a_narrow_table_starts_with_the_sizes_that_vary(
     assert [line for line in headings if "active" in line] == [["d_model", "layers", "active"]]
 
 
-def test_a_result_is_plain_data() -> None:
-    document = json.loads(json.dumps(pc.size("gpt2-small", total=2 * 10**8, limit=1).to_dict()))
-    assert (document["id"], document["total"], document["memory"]) == ("gpt2-small", 200_000_000, None)
-    assert document["rules"][0].startswith("d_model, n_layers vary")
-    assert set(document["candidates"][0]["sizes"]) == {"d_model", "n_heads", "d_ff", "n_layers"}
-
-
 def test_the_best_configuration_is_saved_as_a_valid_entry(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "my-3b.yaml"
     done = run("size", "--like", "llama-3.1-8b", "--total", "3B", "--limit", "1", "--save", str(path), "--json")

@@ -11,7 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.views.scan import NUMBER
 from tests.comparison import load_configs
-from tests.refusing import model_error
+from tests.refusing import error_of, model_error
 from tests.running import Runner
 from tests.test_config_files import write_config
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 @pytest.mark.parametrize("name", ["claude", "gemini", "efficientnet", "dinov2", "convnext", "claude-3-opus", "xgboost"])
 def test_a_name_that_only_looks_like_another_gets_no_suggestion(name: str) -> None:
     for spec in ({"model_type": name}, name):
-        assert "did you mean" not in model_error(spec)
+        assert "did you mean" not in error_of(pc.load, spec)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_name_that_only_looks_like_another_gets_no_suggestion(name: str) -> No
     ],
 )  # fmt: skip
 def test_a_name_of_a_family_or_a_slip_of_the_hand_is_corrected(name: str, first: str) -> None:
-    assert f"did you mean {first}" in model_error({"model_type": name})
+    assert f"did you mean {first}" in error_of(pc.load, {"model_type": name})
 
 
 # ---- keys that repeat a size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.formats.strict_yaml import read_yaml
-from paramcount.sizes import Sizes, inner_configs
 from paramcount.zoo.json_schema import make_entry_schema
 from tests.batches import in_batches
 from tests.conftest import forget_zoo
@@ -241,12 +238,3 @@ def test_mistakes_in_an_entry_are_found_in_an_editor() -> None:
         target = wrong["config"] if place[0] == "config" else wrong
         target[place[-1]] = value
         assert not check.is_valid(wrong), place
-
-
-def test_every_class_of_sizes_has_a_name_of_its_own_in_the_schema() -> None:
-    found: set[type[Sizes]] = set()
-    new = {architecture(name) for name in ARCHITECTURES}
-    while new:
-        found |= new
-        new = {part for cls in new for part in inner_configs(cls).values()} - found
-    assert [name for name, n in Counter(cls.__name__ for cls in found).items() if n > 1] == []

@@ -87,22 +87,6 @@ def test_a_sweep_is_sorted_and_equal_rows_keep_their_order(run: Runner) -> None:
     assert [row["n_layers"] for row in rows] == ["8", "8", "16", "16", "32", "32"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--where", "foo > 1"), "unknown column 'foo'"),
-        (("--where", "total"), "expected a comparison such as total > 1"),
-        (("--sort", "foo"), "unknown column 'foo'"),
-        (("--where", "total > 1", "--invalid"), "--where cannot be combined with --invalid"),
-    ],
-)
-def test_an_invalid_condition_of_a_sweep_is_an_error(options: tuple[str, ...], message: str, run: Runner) -> None:
-    found = run(*SWEEP, *options)
-    assert found.code == 2
-    assert found.out == ""
-    assert message in found.err
-
-
 def test_a_sweep_without_matching_rows_says_so(run: Runner) -> None:
     assert "no valid combination meets --where" in run(*SWEEP, "--where", "total < 1").out
     assert json.loads(run(*SWEEP, "--where", "total < 1", "--json").out)["excluded"] == 16
