@@ -20,7 +20,7 @@ LISTED = (
 )  # layers named one by one: how many there are is structure
 NUMBERS = ("n_layers", "n_views")  # of layers, where they are named
 
-COUNTS = ("n_layers_before", "n_merges", "n_shards")  # of steps that a declaration lists one by one
+COUNTS = ("n_layers_before", "n_matrices", "n_merges", "n_shards")  # of steps that a declaration lists one by one
 
 
 def replace_sizes(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "", listed: bool = False) -> Sizes:

@@ -224,32 +224,12 @@ def test_the_tokens_of_a_prompt_of_paligemma_see_later_ones(flag: bool | None, s
     assert bool(np.abs(run.logits[0] - other.logits[0]).max() > 1e-3) is sees_later
 
 
-@pytest.mark.parametrize("config", [LLAMA, GPT2, {**GEMMA, "model_type": "gemma3_text", "sliding_window": 2}])
-@pytest.mark.parametrize("flag", [True, False, None])
-def test_tokens_see_later_ones_if_is_causal_is_false(config: dict[str, Any], flag: bool | None) -> None:
-    # create_causal_mask of transformers.masking_utils: if not getattr(config, "is_causal", True)
-    config = {**config, "is_causal": flag}
-    run, other = (run_arrays(config, [*TOKENS[:-1], last]) for last in (3, 4))
-    assert bool(np.abs(run.logits[-2] - other.logits[-2]).max() > 1e-4) is (flag is not True)
-
-
 @pytest.mark.parametrize(("flag", "seen"), [(True, 7 * 8 // 2), (False, 7 * 7), (None, 7 * 7)])
 def test_a_trace_counts_the_later_tokens_that_is_causal_shows(flag: bool | None, seen: int) -> None:
     trace = pc.trace({**LLAMA, "is_causal": flag}, tokens=7)
     weighted = {step.visible_multiply_adds for step in trace.steps if step.op == "QKᵀ"}
     heads, d_head = LLAMA["num_attention_heads"], LLAMA["hidden_size"] // LLAMA["num_attention_heads"]
     assert weighted == {seen * heads * d_head}
-
-
-def test_gpt_neo_has_a_mask_that_is_causal_leaves_alone() -> None:
-    # GPTNeoSelfAttention masks with its own lower triangle
-    config = {
-        "model_type": "gpt_neo", "vocab_size": 23, "hidden_size": 16, "num_layers": 2, "num_heads": 2,
-        "attention_types": [[["global", "local"], 1]], "window_size": 4, "max_position_embeddings": 32,
-        "is_causal": False,
-    }  # fmt: skip
-    run, other = (run_arrays(config, [*TOKENS[:-1], last]) for last in (3, 4))
-    assert np.abs(run.logits[-2] - other.logits[-2]).max() == 0
 
 
 def test_names_may_have_another_prefix_and_lack_the_tied_original() -> None:
@@ -290,14 +270,6 @@ def test_further_tokens_with_a_cache_give_the_logits_of_the_whole_text(config: d
         run = run.append(tokens)
         parts.append(run.logits)
     assert np.allclose(np.concatenate(parts), whole, atol=CLOSE)
-
-
-def test_the_declared_gpt2_computes_the_logits_of_the_one_written_by_hand() -> None:
-    from paramcount.gpt2.forward_pass import forward
-
-    arrays = make_arrays(GPT2)
-    expected = forward({name.removeprefix("transformer."): array for name, array in arrays.items()}, TOKENS, n_heads=2)
-    assert np.allclose(pc.run(GPT2, arrays, TOKENS).logits, expected, atol=CLOSE)
 
 
 def test_a_run_is_continued_only_once() -> None:
@@ -412,8 +384,6 @@ def test_a_pass_that_does_not_fit_into_memory_does_not_start(monkeypatch: pytest
 
 
 def test_the_largest_score_matrix_is_part_of_the_memory_that_a_pass_needs() -> None:
-    from paramcount.counting.sum_weights import list_flows
-
     out, _ = next(iter(list_flows(pc.load(LLAMA).sizes)))
     sizes = [memory.estimate_memory(out, n) for n in (1000, 2000)]
     assert sizes[1] > 4 * 3 * 4 * 2000**2
@@ -458,63 +428,9 @@ def test_what_depends_on_the_encoder_alone_is_computed_once() -> None:
     assert {n for key, n in weights.reads.items() if key.startswith("encoder.")} == {1}
 
 
-def test_decoding_behind_an_encoder_gives_the_logits_of_the_whole_text() -> None:
-    whole = pc.run(T5, make_arrays(T5), TOKENS, source_tokens=[5, 9, 2]).logits
-    first = pc.run(T5, make_arrays(T5), TOKENS[:2], source_tokens=[5, 9, 2])
-    assert np.allclose(first.append(TOKENS[2:]).logits, whole[2:], atol=CLOSE)
-    assert not np.allclose(pc.run(T5, make_arrays(T5), TOKENS, source_tokens=[5, 9]).logits, whole, atol=1e-2)
-
-
-def test_a_decoder_of_its_own_reads_the_text_alone_without_an_encoders_output() -> None:
-    """BartDecoderLayer leaves its cross-attention out, residual and norm included, if encoder_hidden_states is None."""
-    config = {
-        "model_type": "bart", "architectures": ["BartForCausalLM"], "vocab_size": 50, "d_model": 16,
-        "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 24, "max_position_embeddings": 32,
-    }  # fmt: skip
-    weights = make_arrays(config)
-    alone = pc.run(config, weights, TOKENS).logits
-    beside = pc.run(config, weights, TOKENS, encoder_output=np.ones((3, 16))).logits
-    assert not np.allclose(alone, beside, atol=1e-2)
-    for name in weights:
-        if "encoder_attn" in name:
-            weights[name] = np.full_like(weights[name], np.nan)
-    assert np.array_equal(pc.run(config, weights, TOKENS).logits, alone)
-
-
-def test_every_layer_of_minicpm_v_4_7_reads_a_text_alone() -> None:
-    """Places on the canvas of an image are not computed; those of a text are its positions."""
-    text = {
-        "vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8,
-        "num_key_value_heads": 1, "intermediate_size": 24, "layer_types": ["linear_attention", "full_attention"],
-        "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 4, "linear_value_head_dim": 4,
-    }  # fmt: skip
-    vision = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 8}
-    config = {"model_type": "minicpmv4_7", "text_config": text, "vision_config": vision}
-    weights = make_arrays(config)
-    logits = pc.run(config, weights, TOKENS).logits
-    for part in ("linear_attn.out_proj", "self_attn.o_proj"):
-        (name,) = (name for name in weights if "language_model" in name and part in name)
-        assert not np.allclose(pc.run(config, {**weights, name: 2 * weights[name]}, TOKENS).logits, logits, atol=1e-3)
-
-
 def test_an_encoder_without_input_says_which_is_missing() -> None:
     with pytest.raises(pc.ParamcountError, match="source_tokens"):
         pc.run(T5, make_arrays(T5), TOKENS)
-
-
-PERCEIVER = {
-    "model_type": "perceiver", "vocab_size": 23, "d_model": 16, "d_latents": 12, "num_latents": 5,
-    "num_self_attention_heads": 2, "num_cross_attention_heads": 2, "max_position_embeddings": 11,
-}  # fmt: skip
-
-
-def test_blocks_that_run_again_compute_as_many_layers_with_the_same_weights() -> None:
-    """Source: PerceiverEncoder of the reference applies its self_attends num_blocks times."""
-    again = {**PERCEIVER, "num_self_attends_per_block": 1, "num_blocks": 4}
-    arrays = make_arrays(again)
-    copies = {name.replace("self_attends.0.", f"self_attends.{i}."): a for name, a in arrays.items() for i in range(4)}
-    expected = pc.run({**PERCEIVER, "num_self_attends_per_block": 4, "num_blocks": 1}, copies, TOKENS).logits
-    np.testing.assert_allclose(pc.run(again, arrays, TOKENS).logits, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_internvl_projects_the_states_of_the_layer_that_its_config_names() -> None:

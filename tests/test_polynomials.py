@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import paramcount
 import paramcount.zoo as zoo
 from paramcount import flow
-from paramcount.counting.components import locate_component
 from paramcount.counting.count import count_sizes
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
@@ -27,7 +26,8 @@ from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, decide_by, has_same_terms, make_symbols
 from tests.batches import in_batches
 from tests.printed import evaluate_latex, evaluate_text
-from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
+from tests.refusing import error_of
+from tests.structures import ZOO, pick_structures, states_size
 from tests.symbolic import make_symbolic, replace_sizes
 
 sympy = pytest.importorskip("sympy", reason="the second opinion")
@@ -91,25 +91,13 @@ def test_every_expression_expands_to_the_terms_that_sympy_finds(both: Both) -> N
 
 @given(both=EXPRESSIONS, values=Values)
 @run_quickly
-def test_every_expression_evaluates_to_what_sympy_substitutes(both: Both, values: dict[str, int]) -> None:
+def test_every_expression_evaluates_to_what_sympy_substitutes_and_so_does_its_printed_form(
+    both: Both, values: dict[str, int]
+) -> None:
     ours = to_polynomial(both.ours)
     found = ours.evaluate(**{name: values[name] for name in ours.names})
     assert type(found) is int
-    assert found == int(both.theirs.subs(values))
-
-
-@given(a=EXPRESSIONS, b=EXPRESSIONS, c=EXPRESSIONS)
-@run_quickly
-def test_the_laws_of_a_commutative_ring_hold(a: Both, b: Both, c: Both) -> None:
-    x, y, z = (to_polynomial(both.ours) for both in (a, b, c))
-    assert x + y == y + x
-    assert x * y == y * x
-    assert (x + y) + z == x + (y + z)
-    assert (x * y) * z == x * (y * z)
-    assert x * (y + z) == x * y + x * z
-    assert x + 0 == 0 + x == x * 1 == 1 * x == x
-    assert x * 0 == x - x == x + -x == 0
-    assert x - y == -(y - x)
+    assert found == evaluate_text(str(ours), values) == int(both.theirs.subs(values))
 
 
 @given(a=EXPRESSIONS, b=EXPRESSIONS)
@@ -128,21 +116,18 @@ def test_equal_polynomials_hash_alike_and_others_differ_by_a_number_or_cannot_be
         assert hash(x) == hash(y)
 
 
-@given(a=EXPRESSIONS, b=EXPRESSIONS)
-@run_quickly
-def test_arithmetic_leaves_its_operands_as_they_were(a: Both, b: Both) -> None:
-    x, y = to_polynomial(a.ours), to_polynomial(b.ours)
-    before = dict(x.terms), dict(y.terms)
-    for combine in ARITHMETIC.values():
-        combine(x, y)
-    assert (x.terms, y.terms) == before
+def test_arithmetic_leaves_its_operands_as_they_were() -> None:
+    x, y = make_symbols("d_model n_heads")
+    for a, b in itertools.product((x, x * y - 3), (x, y + 7)):
+        before = dict(a.terms), dict(b.terms)
+        for combine in ARITHMETIC.values():
+            combine(a, b)
+        assert (a.terms, b.terms) == before
 
 
-@given(n=st.integers(1, 10**40))
-@run_quickly
-def test_coefficients_have_no_limit(n: int) -> None:
+def test_coefficients_have_no_limit() -> None:
     (d,) = make_symbols("d_model")
-    assert (n * d * d).evaluate(d_model=10**20) == n * 10**40
+    assert (10**40 * d * d).evaluate(d_model=10**20) == 10**80
 
 
 # ---- what is printed
@@ -208,12 +193,6 @@ def test_the_printed_factored_form_equals_the_polynomial(p: Polynomial, values: 
     assert evaluate_text(str(p), values) == evaluate_latex(p.latex(), values) == expected
 
 
-@given(both=EXPRESSIONS, values=Values)
-@run_quickly
-def test_the_printed_form_equals_the_sympy_expression(both: Both, values: dict[str, int]) -> None:
-    assert evaluate_text(str(to_polynomial(both.ours)), values) == int(both.theirs.subs(values))
-
-
 @given(
     p=ANY,
     name=st.sampled_from(FACTORS),
@@ -275,27 +254,25 @@ def test_evaluation_takes_ints_symbols_and_arrays() -> None:
     assert (found.dtype, found.tolist()) == (np.int64, [[42, 110], [84, 220]])
 
 
-def test_a_missing_size_is_one_line_that_names_it() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"n_layers": 3}, "d_model is missing (expected d_model and n_layers)"),
+        (
+            {"n_layers": 3, "d_model": 4, "d_modle": 5},
+            "unknown size d_modle (expected d_model or n_layers); did you mean d_model?",
+        ),
+    ],
+)
+def test_a_missing_or_unknown_size_is_one_line_that_names_it(sizes: dict[str, int], message: str) -> None:
     n, d = make_symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match=r"^evaluate: d_model is missing \(expected d_model and n_layers\)$"):
-        (n * d).evaluate(n_layers=3)
-
-
-def test_an_unknown_size_is_one_line_with_the_nearest() -> None:
-    n, d = make_symbols("n_layers d_model")
-    with pytest.raises(
-        ParamcountError,
-        match=r"^evaluate: unknown size d_modle \(expected d_model or n_layers\); did you mean d_model\?$",
-    ):
-        (n * d).evaluate(n_layers=3, d_model=4, d_modle=5)
+    assert error_of(lambda: (n * d).evaluate(**sizes)) == f"evaluate: {message}"
 
 
 def test_a_constant_evaluates_without_sizes_and_refuses_any() -> None:
     (d,) = make_symbols("d_model")
     assert (d - d + 7).evaluate() == 7
-    assert (d - d).evaluate() == 0
-    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_model"):
-        (d - d).evaluate(d_model=3)
+    assert error_of(lambda: (d - d).evaluate(d_model=3)).startswith("evaluate: unknown size d_model")
 
 
 @pytest.mark.parametrize("value", [1.5, True, None, "7", [3], np.array([1.5])], ids=repr)
@@ -398,39 +375,6 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
         (out, _), *_ = list_flows(c, model.reading.head)
         sums = sum_parameters(out), sum_parameters(out, active=True)
     for formula, expected in zip(sums, (count.total, count.active)):
-        assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
-
-
-def sum_component(out: flow.Data, component: str) -> Polynomial:
-    """Parameters of a component of a count: those of an encoder of images or audio, or of a projector, are one."""
-    total: Any = 0
-    for row in flow.list_rows(out):
-        if row.is_counted:
-            copies, *_ = row.multiplicity
-            for name, elements in row.shares:
-                if locate_component(row.part, name)[0] == component:
-                    total += elements * copies
-    return to_polynomial(total)
-
-
-# One entry of each architecture without an encoder of images or audio
-WITHOUT_TOWERS = [
-    id
-    for id in sorted({ROWS[id]["architecture"]: id for id in ZOO}.values())
-    if ROWS[id]["vision"] == ROWS[id]["audio"] == "0"
-]
-
-
-@in_batches("id", keep_every(4, WITHOUT_TOWERS), size=30)
-def test_each_component_run_on_symbols_evaluates_to_its_count(id: str) -> None:
-    model, count = zoo.load_entry(id), paramcount.count(id)
-    c, values = make_symbolic(model.sizes)
-    with decide_by(values):
-        (out, _), *_ = list_flows(c, model.reading.head)
-    for component, expected in count.components.items():
-        formula = sum_component(out, component)
-        if not count.components["projector"]:
-            assert formula == to_polynomial(sum_parameters(out, component))
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
