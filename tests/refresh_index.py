@@ -114,7 +114,7 @@ def make_index() -> dict[str, Any]:
         for name in vars(cls).get("model_types", ())
     ]
     return {
-        "architectures": {name: [module, cls.__name__] for name, module, cls in named},
+        "architectures": {name: f"{module}.{cls.__name__}" for name, module, cls in named},
         "references": {name: cls.reference for name, _, cls in named},
         "classes": find_types((name, cls) for name, _, cls in listed),
         "released_as": find_released_as((name, cls) for name, _, cls in named),
@@ -123,7 +123,7 @@ def make_index() -> dict[str, Any]:
         "gguf": {name: layouts for name, _, cls in named if (layouts := vars(cls).get("gguf"))},
         "section_types": [name for name, _, cls in named if is_section_type(name, cls)],
         "multimodal": [name for name, _, cls in named if vars(cls).get("sections")],
-        "encoders": {name: [module, cls.__name__] for name, module, cls in sorted(towers, key=lambda row: row[0])},
+        "encoders": {name: f"{module}.{cls.__name__}" for name, module, cls in sorted(towers, key=lambda row: row[0])},
         "section_encoders": sorted(name for name, _, cls in towers if vars(cls).get("is_section_type")),
     }
 

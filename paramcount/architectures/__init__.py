@@ -32,7 +32,7 @@ def read_index(name: str) -> Any:
 
 
 # {model type as in config.json, or "model_type.Class": "module.Class"}
-ARCHITECTURES: dict[str, str] = {name: ".".join(place) for name, place in read_index("architectures").items()}
+ARCHITECTURES: dict[str, str] = read_index("architectures")
 
 
 def split_name(name: str) -> tuple[str, str]:

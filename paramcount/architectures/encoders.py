@@ -11,7 +11,7 @@ from paramcount.declare import sizes
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
 
 # {model type of a vision encoder: "module.Class" of paramcount.parts}
-ENCODERS: dict[str, str] = {name: ".".join(place) for name, place in read_index("encoders").items()}
+ENCODERS: dict[str, str] = read_index("encoders")
 SECTION_ENCODERS: tuple[str, ...] = tuple(read_index("section_encoders"))  # those that a section may have
 
 

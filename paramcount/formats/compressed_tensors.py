@@ -33,15 +33,6 @@ class CompressedGroup(NamedTuple):
     packing: Packing  # without layout, types and bits
 
 
-def list_weights(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The weights of each group of compressed-tensors; empty if a group has none."""
-    groups = config.get("config_groups")
-    blocks = groups.values() if isinstance(groups, Mapping) else ()
-    weights = [block.get("weights") if isinstance(block, Mapping) else None for block in blocks]
-    found = [block for block in weights if isinstance(block, Mapping)]
-    return found if len(found) == len(weights) else []
-
-
 def plan_compressed(config: Mapping[str, Any], dtype: str) -> Plan:
     blocks = config.get("config_groups")
     if (

@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError, describe_value
 
 LONGEST = 500  # characters
 MOST_REPEATS = 2  # that may be tried at several lengths; a last `.*` matches at once
-REPEAT = re.compile(r"(?:\.|\\[dwDW]|\[[^\]]*\]|[\w\-])(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})")
-PLAIN = re.compile(r"(?:\\[.dwDW\-/]|[\w.\-/|]|\[[\w\-^]+\]|\((?:\?:)?|\)|\^|\$|[*+?]|\{\d{1,3}(?:,\d{0,3})?\})*")
+REPEAT = r"(?:\.|\\[dwDW]|\[[^\]]*\]|[\w\-])(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})"
+PLAIN = r"(?:\\[.dwDW\-/]|[\w.\-/|]|\[[\w\-^]+\]|\((?:\?:)?|\)|\^|\$|[*+?]|\{\d{1,3}(?:,\d{0,3})?\})*"
 
 
 @lru_cache(maxsize=1024)
@@ -25,9 +25,9 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     head = re.sub(r"(?:\.\*)+\$?$", "", text)
     if (
         len(text) > LONGEST
-        or not PLAIN.fullmatch(text)
+        or not re.fullmatch(PLAIN, text)
         or re.search(r"\)[*+?{]|[*+?}][*+{]", text)
-        or len(REPEAT.findall(head)) > MOST_REPEATS
+        or len(re.findall(REPEAT, head)) > MOST_REPEATS
     ):
         raise ParamcountError(
             f"= {describe_value(text)} is a regular expression that may take long to match",

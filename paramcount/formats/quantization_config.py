@@ -287,6 +287,15 @@ def read_excluded(config: Mapping[str, Any]) -> tuple[str, ...]:
     return read_names(config, "modules_to_not_convert", "ignored_layers")
 
 
+def list_weights(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The weights of each group of compressed-tensors; empty if a group has none."""
+    groups = config.get("config_groups")
+    blocks = groups.values() if isinstance(groups, Mapping) else ()
+    weights = [block.get("weights") if isinstance(block, Mapping) else None for block in blocks]
+    found = [block for block in weights if isinstance(block, Mapping)]
+    return found if len(found) == len(weights) else []
+
+
 def read_block(value: object) -> Block | None:
     """Outputs and inputs per scale from a config.json; None if missing or invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:

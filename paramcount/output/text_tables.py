@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from paramcount.output.shortening import fit_columns, shorten_names
 from paramcount.output.tables import Column, Table, format_cells
 from paramcount.output.terminal import measure_text, pad, paint, wrap
 
@@ -77,6 +76,8 @@ def shorten_columns(
     columns: list[Column], cells: list[list[str]], table: Table, width: int
 ) -> tuple[list[Column], list[list[str]], Table]:
     """The columns that fit the width with shortened names, and the table with a note about the others."""
+    from paramcount.output.shortening import fit_columns, shorten_names  # few tables need it
+
     shown, space = fit_columns(columns, cells, width)
     name = next(i for i, column in enumerate(columns) if column.shortens)
     short_names = shorten_names((row[name] for row in cells), space)

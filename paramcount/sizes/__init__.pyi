@@ -272,8 +272,10 @@ from paramcount.sizes.settings import NO_NULL_COMPUTED_ROPE_KEYS as NO_NULL_COMP
 from paramcount.sizes.settings import DTYPES as DTYPES
 from paramcount.sizes.settings import AXIAL as AXIAL
 from paramcount.sizes.settings import Settings as Settings
+from paramcount.sizes.settings import find_line as find_line
 from paramcount.sizes.settings import read_line as read_line
 from paramcount.sizes.settings import get_config_class as get_config_class
+from paramcount.sizes.settings import search_config_class as search_config_class
 from paramcount.sizes.settings import get_settings as get_settings
 from paramcount.sizes.settings import check_settings as check_settings
 from paramcount.sizes.settings import check_class as check_class

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import ParamcountError, describe_value, format_shape
-from paramcount.formats.compressed_tensors import list_weights
 from paramcount.formats.module_names import ModuleNames
 from paramcount.formats.packing import (
     SCALES,
@@ -37,6 +36,7 @@ from paramcount.formats.quantization_config import (
     Plan,
     Selection,
     Stated,
+    list_weights,
     read_block,
     read_excluded,
 )

@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from paramcount.formats.compressed_tensors import CompressedGroup
 from paramcount.formats.packing import INPUTS, OUTPUTS, WORD, Axis, Packing, Stored, StoredPiece, WeightFormat
 from paramcount.formats.quantization_config import WeightDtype, make_linear_dtype
+
+if TYPE_CHECKING:
+    from paramcount.formats.compressed_tensors import CompressedGroup
 
 NAME = re.compile(r"int4(?:-4bit)?(?:-g([1-9][0-9]{0,5}))?")
 DEFAULT_GROUP = 128  # inputs per scale

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from paramcount.formats.compressed_tensors import CompressedGroup, list_weights
+from paramcount.formats.compressed_tensors import CompressedGroup
 from paramcount.formats.packing import (
     INPUTS,
     OUTPUTS,
@@ -34,6 +34,7 @@ from paramcount.formats.quantization_config import (
     Selection,
     Stated,
     WeightDtype,
+    list_weights,
     read_excluded,
 )
 from paramcount.formats.small_floats import widen_float4

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from paramcount.errors import format_shape
-from paramcount.formats.compressed_tensors import CompressedGroup, list_weights
+from paramcount.formats.compressed_tensors import CompressedGroup
 from paramcount.formats.packing import (
     INPUTS,
     OUTPUTS,
@@ -33,7 +33,7 @@ from paramcount.formats.packing import (
     list_unshaped,
     spread,
 )
-from paramcount.formats.quantization_config import Stated
+from paramcount.formats.quantization_config import Stated, list_weights
 from paramcount.formats.small_floats import widen_float4
 
 GROUP = 16
