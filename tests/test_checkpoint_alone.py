@@ -11,8 +11,8 @@ import json
 import os
 import random
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -81,13 +81,6 @@ def unfold_pattern(pattern: str) -> set[str]:
     return {"".join(itertools.chain(*zip(fixed, [*indices, ""]))) for indices in itertools.product(*sets)}
 
 
-def test_layers_and_experts_are_one_pattern() -> None:
-    names = [
-        f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight" for layer in range(3, 61) for expert in range(256)
-    ]
-    assert fold_names(names) == [("model.layers.{3-60}.mlp.experts.{0-255}.up_proj.weight", names)]
-
-
 def test_a_layer_without_one_expert_is_a_pattern_of_its_own() -> None:
     names = [f"l.{layer}.e.{expert}" for layer in range(4) for expert in range(3) if (layer, expert) != (2, 1)]
     assert [pattern for pattern, _ in fold_names(names)] == ["l.{0-1,3}.e.{0-2}", "l.2.e.{0,2}"]
@@ -114,37 +107,26 @@ def test_a_word_that_only_looks_like_an_index_is_not_folded() -> None:
 
 # ---- which component a name means
 
-# Names that other models give to something else, or the same model in other layers: of these, names alone do not tell.
+# Names that most models give to something else: alone they are read as another model has them.
 EXCEPTIONS = {
     "model.layers.#.mlp.expert_bias": "learned in afmoe, a buffer in bailing_hybrid, hy_v3 and lfm2_moe",
-    **{
-        f"model.layers.#.attention.{name}.weight": "linear attention of bailing_hybrid"
-        for name in ("q_proj", "k_proj", "v_proj", "g_proj", "dense")
-    },
-    **{
-        f"{layers}.#.self_attn.{name}.weight": f"linear attention of {model_type}"
-        for layers, model_type in (("model.layers", "kimi_linear"), ("model.language_model.layers", "glm5_next"))
-        for name in ("q_proj", "k_proj", "v_proj", "o_proj")
-    },
-    **{f"model.layers.#.self_attn.{name}.weight": "linear attention of minimax" for name in ("qkv_proj", "out_proj")},
+    **dict.fromkeys(
+        (f"model.layers.#.attention.{name}_proj.weight" for name in "qkvg"), "linear attention of bailing_hybrid"
+    ),
     "language.model.layers.#.mlp.gate.e_score_correction_bias": "learned in deepseek_vl_v2, a buffer elsewhere",
-    "model.decoder.embed_tokens.weight": "the second table of t5gemma, the only one elsewhere",
     **{
-        f"model.layers.#.shared_mlp.{name}_linear.weight": "the only MLP of a granitemoehybrid without experts"
-        for name in ("input", "output")
-    },
-    "cls.predictions.dense.weight": "rows of the LM head in mobilebert, a layer before it in rembert",
-    **{
-        f"encoder.encoder.layer.#.{name}.{kind}": "of an image in vision-encoder-decoder, of a text in encoder-decoder"
-        for name in ("attention.output.dense", "intermediate.dense", "output.dense")
+        f"encoder.{name}.{kind}": "of an image in vision-encoder-decoder, of a text in encoder-decoder"
+        for name in (
+            "encoder.layer.#.attention.output.dense",
+            "encoder.layer.#.intermediate.dense",
+            "encoder.layer.#.output.dense",
+            "pooler.dense",
+        )
         for kind in ("weight", "bias")
     },
-    **{f"encoder.pooler.dense.{kind}": "likewise" for kind in ("weight", "bias")},
     "encoder.embeddings.position_embeddings": "a table of vision-encoder-decoder, a module of encoder-decoder",
-    **{
-        f"model.audio_tower.proj.{kind}": "in the encoder of muse_spark, else a projector"
-        for kind in ("weight", "bias")
-    },
+    "model.audio_tower.proj.weight": "in the encoder of muse_spark, else a projector",
+    "model.audio_tower.proj.bias": "likewise",
     "mra.embeddings.position_ids": "stored by mra, no longer stored elsewhere",
 }
 
@@ -195,25 +177,14 @@ def name_kind(name: str) -> str:
     return ".".join("#" if word.isdigit() or word.startswith("{") else word for word in name.split("."))
 
 
-@cache
-def find_disagreements() -> tuple[int, dict[str, set[str]]]:
-    """How many tensors all models declare, those alike in layers and experts once, and the names that mean something
-    else than declared.
-    """
-    n, found = 0, dict[str, set[str]]()
+def test_a_name_has_the_component_that_most_declarations_give_it_with_few_exceptions() -> None:
+    declared: dict[str, Counter[str]] = defaultdict(Counter)
     for model, count in list_models():
         for tensor in count.tensors if model not in UNREAD else ():
-            n += 1
-            if find_meaning(name_kind(tensor.name)) != expect_component(tensor):
-                found.setdefault(name_kind(tensor.name), set()).add(model)
-    return n, found
-
-
-def test_names_have_the_component_of_every_declaration_with_few_exceptions() -> None:
-    n, found = find_disagreements()
-    assert set(found) == set(EXCEPTIONS)
-    assert n > 10_000
-    assert sum(map(len, found.values())) * 400 < n  # 99.75 %
+            declared[name_kind(tensor.name)][expect_component(tensor)] += 1
+    assert {name for name, found in declared.items() if found[str(find_meaning(name))] < max(found.values())} == set(
+        EXCEPTIONS
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -430,12 +401,6 @@ def test_a_head_counts_unless_it_has_the_values_of_the_embedding(make: Callable[
     assert found.copies == (("lm_head.weight", "wte.weight", same, 160),)
     assert (found.components["lm_head"], found.beside) == (counted, beside)
     assert found.total == 160 + 48 + 16 + 2 * 192 + counted
-
-
-def test_a_head_without_values_is_not_compared() -> None:
-    tensors: Tensors = dict.fromkeys(("wte.weight", "lm_head.weight"), ("F32", (20, 8)))
-    found = pc.stored_in(write_header(Path("header.json"), tensors))
-    assert (found.copies[0].same, found.components["lm_head"]) == (None, 160)
 
 
 def test_a_head_with_another_shape_is_not_a_copy() -> None:

@@ -17,7 +17,6 @@ from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.layouts import (
     apply_aliases,
     apply_prefixes,
-    find_alias,
     fuse_matrices,
     split_matrices,
 )
@@ -138,17 +137,6 @@ def test_an_extra_vision_encoder_is_a_problem_unless_only_the_language_model_is_
     llava = {"model_type": "llava_next", "text_config": LLAMA, "vision_config": {"model_type": "no such encoder"}}
     composite = verify_shapes(llava, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()} | tower)
     assert composite.ok and composite.beside == {"vision tower": 96}
-
-
-def test_an_alias_is_used_only_if_the_file_has_it() -> None:
-    assert (
-        find_alias(
-            "model.layers.{layer}.block_sparse_moe.gate.weight", {strip_indices("model.layers.0.mlp.gate.weight")}
-        )
-        == "model.layers.{layer}.mlp.gate.weight"
-    )
-    expected = "model.layers.{layer}.block_sparse_moe.gate.weight"
-    assert find_alias("model.layers.{layer}.block_sparse_moe.gate.weight", set()) == expected
 
 
 def test_an_adapter_next_to_the_layers_it_wraps_is_unexpected_and_nothing_is_missing() -> None:

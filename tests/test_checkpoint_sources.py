@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -292,15 +291,6 @@ def test_a_folder_is_a_checkpoint_if_it_has_shards_and_no_config(tmp_path: Path)
 # ---- indices
 
 
-def test_an_index_without_its_files_gives_names_and_the_size(tmp_path: Path) -> None:
-    write_sharded(tmp_path, parts=())
-    found = open_checkpoint(tmp_path / INDEX)
-    assert {name: held.file for name, held in found.tensors.items()} == MAP
-    assert not found.has_all_shapes
-    assert (found.total_size, found.faults, found.format) == (TOTAL, (), "safetensors")
-    assert [(file.name, file.size) for file in found.files] == [(FIRST, None), (SECOND, None)]
-
-
 def test_files_that_git_lfs_did_not_fetch_are_missing(tmp_path: Path) -> None:
     write_sharded(tmp_path)
     for name in (SECOND, FIRST):
@@ -314,16 +304,6 @@ def test_files_that_git_lfs_did_not_fetch_are_missing(tmp_path: Path) -> None:
     assert opening_error(
         write_saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)
     ).endswith("No such file or directory")
-
-
-def test_the_tensors_of_a_missing_file_are_known_by_name(tmp_path: Path) -> None:
-    write_sharded(tmp_path)
-    (tmp_path / FIRST).unlink()
-    found = open_checkpoint(tmp_path)
-    missing = dict.fromkeys(PARTS[0])
-    assert list_shapes(found) == {"layers.1.weight": (2, 3), "head.weight": (4, 3), **missing}
-    assert found.faults == (f"{FIRST} is missing: it should contain 2 tensors",)
-    assert [file.size is None for file in found.files] == [True, False]
 
 
 TWICE: dict[str, Any] = {"parts": [{**PARTS[0], "head.weight": np.zeros((5, 5), np.float32)}, PARTS[1]]}
@@ -483,14 +463,11 @@ METADATA = {
 WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {}}', "weight_map is empty (expected a file for each tensor)"),
     ('{"weight_map": {"a": 1}}', "invalid JSON at character 21 (expected a string in quotes)"),
-    ('{"weight_map": {"a": ["m.safetensors"]}}', "invalid JSON at character 21 (expected a string in quotes)"),
     ('{"weight_map": {"a": "m.safetensors"', "invalid JSON: unexpected end of file (expected ,)"),
     ("{" + ONE + "} x", "unexpected text at character 39 (expected nothing after the JSON object)"),
     ("{" + ONE + ", " + ONE + "}", "duplicate name 'weight_map'"),
     ('{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}', "duplicate name 'a'"),
-    ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "duplicate name 'a'"),
     ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"invalid name '\x1b[31m' (expected printable characters)"),
-    ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' contains a lone surrogate (expected valid Unicode)"),
     (
         '{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}',
         "weight_map lists both safetensors files and pickles (expected files of one kind)",
@@ -519,12 +496,8 @@ def test_an_invalid_index_is_a_one_line_error(text: str, message: str, tmp_path:
 
 
 HOSTILE = {
-    "lists": '{"weight_map": {"a": ' + "[[]," * (1 << 16),
     "lists beside the map": '{"metadata": {"a": ' + "[[]," * (1 << 16) + ', "weight_map": {"a": "b.safetensors"}}',
-    "a name": '{"weight_map": {"' + "a" * (1 << 18),
     "a file": '{"weight_map": {"a": "' + "b" * (1 << 18) + '.json"}}',
-    "escapes": '{"weight_map": {"' + "\\u0061" * (1 << 15),
-    "blanks": '{"weight_map": {' + " " * (1 << 18),
     "numbers in a file's name": '{"weight_map": {"a": "' + "-00001-of-00002" * (1 << 14) + '.safetensors"}}',
 }
 
@@ -587,34 +560,11 @@ def test_an_index_or_a_saved_header_truncated_at_any_byte_is_rejected(is_index: 
 # ---- pickles
 
 
-class Payload:
-    """Leaves a file behind when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.path,)
-
-
 @pytest.mark.parametrize("ending", [".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".zip", ".PT"])
 def test_a_pickle_is_rejected_by_its_name(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{ending}"
     os.mkfifo(path)  # whoever opened it would wait for ever
     assert opening_error(path) == f"{path} is a pickle ({ending.lower()}), which paramcount never loads {ACCEPTED}"
-
-
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-@pytest.mark.parametrize("name", ["model.safetensors", "model", "model.gguf", "model.json"])
-def test_a_pickle_with_another_name_is_rejected_and_does_not_run(protocol: int, name: str, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    (tmp_path / name).write_bytes(pickle.dumps(Payload(ran), protocol=protocol))
-    message = opening_error(tmp_path / name)
-    assert message.startswith((f"{tmp_path / name}: ", f"{tmp_path / name} "))
-    assert "a pickle" in message or name in ("model.gguf", "model.json")
-    assert not ran.exists()
-    pickle.loads((tmp_path / name).read_bytes())  # noqa: S301  the payload of this test is one
-    assert ran.exists()
 
 
 def test_an_index_of_pickles_gives_names_and_opens_none(tmp_path: Path) -> None:

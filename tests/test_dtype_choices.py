@@ -81,8 +81,3 @@ def test_a_gguf_mix_takes_components_only(run: Runner) -> None:
     result = run("memory", "llama-3.1-8b", "--dtype", "q4_k_m", "--dtype", "layers.0-3=bf16")
     assert result.code == 2
     assert "layers.0-3 beside the GGUF mix Q4_K_M (expected embedding, norm, qkv" in result.err
-
-
-def test_the_command_line_takes_names(run: Runner) -> None:
-    shown = run("memory", "llama-3.1-8b", "--dtype", "fp8", "--dtype", "*.o_proj=bf16", "--dtype", "layers.0=bf16")
-    assert "BF16" in shown.out

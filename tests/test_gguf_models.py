@@ -140,12 +140,6 @@ def test_a_header_without_values_is_enough(tmp_path: Path, run: Runner) -> None:
     assert "ends at byte" in model_error(saved)
 
 
-def test_metadata_without_heads_are_refused(tmp_path: Path) -> None:
-    layout = LAYOUTS["llama-llama"]
-    metadata = {key: value for key, value in list_metadata(layout).items() if "head_count" not in key}
-    assert "has tensors that no model" in model_error(write_gguf(tmp_path / "m.gguf", layout, metadata=metadata))
-
-
 def test_an_unknown_architecture_still_shows_its_tensors(tmp_path: Path, run: Runner) -> None:
     layout = LAYOUTS["llama-llama"]._replace(architecture="unheard-of")
     path = write_gguf(tmp_path / "m.gguf", layout)

@@ -135,6 +135,7 @@ OTHERS: dict[str, Case] = {
     "a folder of pickles": make_pickles,
     "a pickle": case_holding("pytorch_model.bin", PICKLE),
     **{f"a pickle called {name}": case_holding(name, PICKLE) for name in NAMES},
+    **{f"a pickle of protocol {n}": case_holding(NAMES[0], pickle.dumps(Payload(), n)) for n in (3, 4, 5)},
     **{f"nothing in {name}": case_holding(name, b"") for name in NAMES},
     **{f"zeros in {name}": case_holding(name, bytes(4096)) for name in NAMES},
     **{f"a terabyte of zeros in {name}": case_holding(name, b"", 2**40) for name in NAMES},

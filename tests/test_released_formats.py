@@ -23,12 +23,6 @@ def test_only_the_routed_experts_of_kimi_are_stored_in_int4(id: str) -> None:
     assert storage.scheme == "INT4 by compressed-tensors"
 
 
-def test_minimax_m2_5_has_as_many_values_as_its_fp8_files() -> None:
-    count = pc.count("minimax-m2.5")
-    assert count.checkpoint == 228_703_644_928  # the Hub's safetensors total
-    assert count.quantisation == "fp8"
-
-
 @pytest.mark.parametrize(
     ("id", "scheme"),
     [

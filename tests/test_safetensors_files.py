@@ -169,11 +169,6 @@ def test_a_header_may_begin_like_a_pickle(file: Path) -> None:
     assert list(read_header(file).tensors) == ["a"]
 
 
-def test_a_file_may_contain_no_tensors(file: Path) -> None:
-    file.write_bytes(make_file({}))
-    assert read_header(file).tensors == {}
-
-
 # ---- what is wrong
 
 TENSOR = 'tensor a: invalid entry (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'

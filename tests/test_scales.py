@@ -12,7 +12,6 @@ import paramcount as pc
 from paramcount.counting.quantisation.scales import count_scales, get_scales, make_scales
 from paramcount.flow import TensorRow
 from paramcount.formats.quantization_config import PackedGroup, Selection
-from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
 FP8 = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
@@ -77,17 +76,6 @@ def test_a_config_json_with_fp8_has_the_scales_of_its_release(name: str, publish
         + sum(count_scales(count.tensors, scheme).values())
         == published
     )
-
-
-def test_the_values_of_a_release_are_exact_with_its_scales(run: Runner) -> None:
-    v3 = pc.count("deepseek-v3")
-    assert v3.checkpoint == sum(v3.release.values()) == v3.to_dict()["checkpoint"] == 684_531_386_000
-    assert pc.count("gpt-oss-20b").checkpoint == 21_511_953_984
-    lines = run("verify", "deepseek-v3").out.splitlines()
-    assert [line.split() for line in lines if line.startswith("checkpoint")] == [
-        ["checkpoint", "684,531,386,000", "684,531,386,000", "[5]", "exact"],
-        ["checkpoint", "685B", "684,531,386,000", "[2]", "matches", "when"],
-    ]
 
 
 # ---- tensor by tensor

@@ -111,11 +111,6 @@ def test_the_predicted_bytes_match_the_release(id: str, bytes: int) -> None:
     assert pc.count(id).stored_bytes == bytes
 
 
-def test_an_unquantised_release_has_no_stored_bytes() -> None:
-    count = pc.count("gpt2-small")
-    assert (count.stored_bytes, count.to_dict()["quantization"]) == (None, None)
-
-
 def test_the_stored_bytes_are_shown_next_to_fp32(run: Runner) -> None:
     assert "FP32 2.68 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(
         run("deepseek-v3").out.split()

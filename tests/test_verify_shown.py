@@ -47,20 +47,6 @@ def row_numbers(out: str, name: str) -> list[str]:
     return next(line for line in out.splitlines() if line.startswith(f"{name} ")).split()[1:]
 
 
-def test_a_folder_with_the_whole_model_is_complete(run: Runner) -> None:
-    write_shards(Path("m"), TENSORS)
-    done = run("verify", "./m")
-    assert (done.code, done.err) == (0, "")
-    headline, headings, *_ = done.out.splitlines()
-    assert headline == f"m in m: 3 files, {len(TENSORS)} tensors   complete: every tensor matches"
-    assert headings.split() == ["component", "expected", "found", "difference"]
-    assert row_numbers(done.out, "total") == [f"{TOTAL:,}", f"{TOTAL:,}", "0"]
-    assert done.out.endswith("\n") and f"size: {total_bytes(TENSORS):,} bytes" in done.out
-    assert (
-        run("verify", "./m/config.json", "m/model.safetensors.index.json").code == run("verify", "./m", "m").code == 0
-    )
-
-
 def test_every_command_notes_unfamiliar_names(run: Runner) -> None:
     write_file(Path("m/model.safetensors"), {f"t{i}": tensor for i, tensor in enumerate(TENSORS.values())})
     for command in ("verify", "why"):
