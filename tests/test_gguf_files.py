@@ -24,7 +24,7 @@ from tests.gguf_writing import finish_file
 from tests.refusing import error_of
 
 UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
-F32, F16, Q4_0, Q8_0, Q4_K, I8 = 0, 1, 2, 8, 12, 24
+F32, F16, Q4_0, Q4_K, I8 = 0, 1, 2, 12, 24
 
 
 def pack_string(value: str | bytes) -> bytes:
@@ -385,33 +385,25 @@ def aligned(kind: int, value: bytes) -> bytes:
 
 CUT: list[tuple[bytes, str, int]] = [  # a file that ends inside its header: where, and after how many bytes
     (b"GGU", "", 3),
-    (b"GGUF", "", 4),
     (make_start(0, 0)[:23], "", 23),
     (make_start(500_000, 0), "tensor 1: name: ", 24),
     (make_start(0, 65_536), "metadata 1: name: ", 24),
-    (make_start(0, 1, pack_u64(65_535) + b"a" * 100), "metadata 1: name: ", 132),
     (make_start(0, 1, pack_item("a", STRING, pack_u64(2**20))), "metadata a: ", 45),
     (make_start(0, 1, pack_item("a", UINT64, bytes(7))), "metadata a: ", 44),
-    (make_start(0, 1, pack_array("a", UINT8, 2**25 - 49)), "metadata a: ", 49),
     (make_start(0, 1, pack_array("a", UINT16, 5, bytes(9))), "metadata a: ", 58),
-    (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + pack_string("c")[:8])), "metadata a: ", 74),
     (make_start(0, 1, pack_array("a", STRING, 2, pack_string("b" * 9) + bytes(7))), "metadata a: ", 73),
     (make_start(0, 1, pack_array("a", STRING, 3, pack_string("b" * 9))), "metadata a: ", 66),
     (make_start(1, 0, pack_tensor_info("x", [8])[:-1]), "tensor x: ", 56),
 ]
 EXTENDING: list[tuple[bytes, int]] = [  # an array beyond the largest header: the byte to which it extends
     (of_array(UINT8, MOST), 18_446_744_073_709_551_664),
-    (of_array(FLOAT64, 2**61), 18_446_744_073_709_551_665),
     (of_array(STRING, MOST), 147_573_952_589_676_412_969),
-    (of_array(STRING, 1, pack_u64(MOST)), 18_446_744_073_709_551_672),
     (of_array(STRING, 2, pack_string("b") + pack_u64(2**63)), 9_223_372_036_854_775_874),
 ]
 STARTS: list[tuple[Sequence[int], int, int]] = [  # a second tensor behind one of these sizes: its start, the right one
     ([8], 0, 32),
     ([9], 32, 64),
-    ([9], 36, 64),
     ([8], 64, 32),
-    ([8], 2**63, 32),
 ]
 UTF_8 = "(expected a UTF-8 string)"
 NESTED = "metadata a is an array of arrays (expected an array of numbers, booleans or strings)"
@@ -419,21 +411,16 @@ WRONG: list[tuple[bytes, str]] = [
     *((data, f"{where}the file ends inside its header, after {n} bytes {WHOLE}") for data, where, n in CUT),
     *((data, f"metadata a: extends the header to byte {byte:,} {LARGE}") for data, byte in EXTENDING),
     (b"", "is empty (expected a GGUF file)"),
-    (bytes(1), f"starts with the bytes 00 {FILE}"),
     (bytes(100_000), f"starts with the bytes 00 00 00 00 {FILE}"),
     (b"gguf" + make_start(0, 0)[4:], f"starts with the bytes 67 67 75 66 {FILE}"),
     (b"\x1b[31m", f"starts with the bytes 1b 5b 33 31 {FILE}"),
-    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, probably a PyTorch checkpoint {FILE}"),
-    (b"\x80\x02}q\0(X\1\0", f"is a pickle {FILE}"),
     (b"version https://git-lfs.github.com\n", f"is a Git LFS pointer; run `git lfs pull` to fetch the file {FILE}"),
     (struct.pack("<Q", 40) + b'{"x":{"dtype":"F32","shape":[2]', f"is a safetensors file {FILE}"),
     *(
         (make_start(0, 0, version=version), f"has GGUF version {read:,} (expected version 2 or 3)")
-        for version, read in ((0, 0), (1, 1), (4, 4), (1 << 24, 1), (0x03030303, 50_529_027))
+        for version, read in ((1, 1), (4, 4), (1 << 24, 1))
     ),
-    (make_start(MOST, 0), f"declares {MOST:,} tensors (expected at most 500,000)"),
     (make_start(500_001, 0), "declares 500,001 tensors (expected at most 500,000)"),
-    (make_start(0, MOST), f"declares {MOST:,} metadata entries (expected at most 65,536)"),
     (make_start(0, 65_537), "declares 65,537 metadata entries (expected at most 65,536)"),
     # names of metadata
     (of_item(UINT8, b"\0", b""), f"metadata 1: name = '' {PRINTABLE}"),
@@ -451,9 +438,7 @@ WRONG: list[tuple[bytes, str]] = [
     (make_file([pack_array("a", UINT8, 0), pack_item("a", UINT8, b"\0")]), "metadata a: duplicate key"),
     # their values
     (of_item(13, b"\0"), f"metadata a has unknown type 13 {KIND}"),
-    (of_item(2**32 - 1, b"\0"), f"metadata a has unknown type 4,294,967,295 {KIND}"),
     (of_item(BOOL, b"\2"), "metadata a = 2 (expected a boolean: 0 or 1)"),
-    (of_item(BOOL, b"\xff"), "metadata a = 255 (expected a boolean: 0 or 1)"),
     (of_item(STRING, pack_string(b"abc\xed\xa0\x80")), f"metadata a is not valid UTF-8 at byte 3 {UTF_8}"),
     *(
         (of_item(STRING, pack_u64(n)), f"metadata a has {n:,} bytes (expected a string of at most 1,048,576)")
@@ -462,7 +447,6 @@ WRONG: list[tuple[bytes, str]] = [
     # arrays
     (of_array(13, 1), f"metadata a has unknown type 13 {KIND}"),
     (of_array(ARRAY, 1, pack_u32(ARRAY) + pack_u64(1)), NESTED),
-    (of_array(ARRAY, MOST, (pack_u32(ARRAY) + pack_u64(MOST)) * 100_000), NESTED),
     # the alignment, and parts
     (aligned(UINT32, pack_u32(0)), f"metadata general.alignment = 0 {POWER}"),
     (aligned(UINT32, pack_u32(24)), f"metadata general.alignment = 24 {POWER}"),
@@ -470,9 +454,6 @@ WRONG: list[tuple[bytes, str]] = [
         (aligned(kind, value), f"metadata general.alignment has type {KINDS[kind]} {TYPED}")
         for kind, value in (
             (INT32, b"\xe0\xff\xff\xff"),
-            (UINT64, pack_u64(2**32)),
-            (FLOAT32, struct.pack("<f", 32)),
-            (BOOL, b"\1"),
             (STRING, pack_string("32")),
             (ARRAY, struct.pack("<IQI", UINT32, 1, 32)),
         )
@@ -499,29 +480,21 @@ WRONG: list[tuple[bytes, str]] = [
         f"tensor 2: name is not valid UTF-8 at byte 0 {UTF_8}",
     ),
     (of_tensor(name="a" * 65), "tensor 1: name has 65 bytes (expected a string of at most 64)"),
-    (make_start(1, 0, pack_u64(MOST)), f"tensor 1: name has {MOST:,} bytes (expected a string of at most 64)"),
     (make_file([], [X, pack_tensor_info("x", [8], F32, 32)], 64), "tensor x: duplicate name"),
     (of_tensor([1] * 5), "tensor x has 5 axes (expected at most 4)"),
-    (make_start(1, 0, pack_string("x") + pack_u32(2**32 - 1)), "tensor x has 4,294,967,295 axes (expected at most 4)"),
     *(
         (of_tensor([32], kind), f"tensor x has type {kind} ({name}), which GGUF no longer supports")
         for kind, name in REMOVED.items()
     ),
     (of_tensor([32], 43), f"tensor x has unknown type 43 {TYPE}"),
-    (of_tensor([32], 2**32 - 1), f"tensor x has unknown type 4,294,967,295 {TYPE}"),
     *(
         (of_tensor(sizes, kind), f"tensor x: shape = {sizes[::-1]} for {name} (expected a last axis divisible by {n})")
         for sizes, kind, name, n in (
-            ([31], Q4_0, "Q4_0", 32),
-            ([16, 2], Q8_0, "Q8_0", 32),
             ([128, 4], Q4_K, "Q4_K", 256),
             ([], Q4_0, "Q4_0", 32),
         )
     ),
-    *(
-        (of_tensor(sizes), f"tensor x: shape = {sizes[::-1]} {FEWER}")
-        for sizes in ([2**63], [2**62, 2], [2**16] * 4, [0, MOST])
-    ),
+    *((of_tensor(sizes), f"tensor x: shape = {sizes[::-1]} {FEWER}") for sizes in ([2**62, 2], [0, MOST])),
     # where their values are
     *(
         (of_tensor([8], F32, start), f"tensor x: its values start at byte {start:,} (expected byte 0)")
@@ -541,8 +514,6 @@ WRONG: list[tuple[bytes, str]] = [
         )
         for size, n, end, right in (
             (8, 31, 95, 96),
-            (8, 33, 97, 96),
-            (5, 19, 83, 84),
             (5, 33, 97, 84),
             (2**60, 32, 96, 2**62 + 64),
         )

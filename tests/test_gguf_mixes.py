@@ -184,6 +184,13 @@ def test_encoders_are_in_a_file_of_their_own_and_in_the_total(model: str) -> Non
     assert pc.memory(model, dtype="bf16").mmproj_bytes == 0
 
 
+def test_the_mix_of_gemma_3_4b_is_the_file_that_llama_cpp_prints(run: Runner) -> None:
+    # llama.cpp prints 2.31 GiB and 5.12 BPW for gemma-3-4b-it-Q4_K_M.gguf
+    lines = [" ".join(line.split()) for line in run("memory", "gemma-3-4b", "--dtype", "q4_k_m").out.splitlines()]
+    assert "Q4_K_M 2.48 GB 2.31 GiB 5.12 bits per weight" in lines
+    assert "+ mmproj 840 MB 801 MiB encoders in F16, a file of their own" in lines
+
+
 def test_most_published_sizes_are_reproduced() -> None:
     assert sum(row["reproduced"] == "yes" for row in PUBLISHED.values()) >= 47
 

@@ -56,22 +56,17 @@ def unpack_index(tensors: Layer, config: dict[str, Any] | None = None) -> Unpack
 
 def gptq_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128, index: bool = True) -> Layer:
     """github AutoGPTQ/AutoGPTQ, auto_gptq/nn_modules/qlinear/qlinear_cuda.py, QuantLinear.__init__."""
-    group = group if group != -1 else inputs
-    layer: Layer = {
-        "qweight": ("I32", (inputs // 32 * bits, outputs)),
-        "qzeros": ("I32", (ceil(inputs / group), outputs // 32 * bits)),
-        "scales": ("F16", (ceil(inputs / group), outputs)),
-    }
-    return layer | ({"g_idx": ("I32", (inputs,))} if index else {})
+    groups = ceil(inputs / group) if group != -1 else 1
+    zeros = f"qzeros I32 {groups} {outputs // 32 * bits}, scales F16 {groups} {outputs}"
+    return read_layer(
+        f"qweight I32 {inputs // 32 * bits} {outputs}, {zeros}" + (f", g_idx I32 {inputs}" if index else "")
+    )
 
 
 def awq_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
     """github casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, WQLinear_GEMM.__init__."""
-    return {
-        "qweight": ("I32", (inputs, outputs // (32 // bits))),
-        "qzeros": ("I32", (inputs // group, outputs // (32 // bits))),
-        "scales": ("F16", (inputs // group, outputs)),
-    }
+    n, groups = outputs // (32 // bits), inputs // group
+    return read_layer(f"qweight I32 {inputs} {n}, qzeros I32 {groups} {n}, scales F16 {groups} {outputs}")
 
 
 def awq_zeros_width(inputs: int, group: int) -> int:
@@ -80,60 +75,43 @@ def awq_zeros_width(inputs: int, group: int) -> int:
     return ceil(ceil(inputs // group / 8) / multiplier) * multiplier
 
 
-def awq_gemv_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+def awq_gemv_layer(outputs: int, inputs: int, group: int = 128) -> Layer:
     """awq/modules/linear/gemv.py, WQLinear_GEMV.__init__."""
-    width = awq_zeros_width(inputs, group)
-    return {
-        "qweight": ("I32", (outputs, inputs // 8)),
-        "qzeros": ("I32", (outputs, width)),
-        "scales": ("F16", (outputs, width * 8)),
-    }
+    n = awq_zeros_width(inputs, group)
+    return read_layer(f"qweight I32 {outputs} {inputs // 8}, qzeros I32 {outputs} {n}, scales F16 {outputs} {n * 8}")
 
 
-def awq_fast_layer(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+def awq_fast_layer(outputs: int, inputs: int, group: int = 128) -> Layer:
     """awq/modules/linear/gemv_fast.py, WQLinear.__init__: four rows interleaved, zero points multiplied by their
     scales.
     """
-    width = awq_zeros_width(inputs, group) * 8
-    layer: Layer = {
-        "qweight": ("I16", (outputs // 4, inputs // 4 * 4)),
-        "scales": ("F16", (width, outputs)),
-        "scaled_zeros": ("F16", (width, outputs)),
-    }
-    return layer
+    n = awq_zeros_width(inputs, group) * 8
+    return read_layer(f"qweight I16 {outputs // 4} {inputs}, scales F16 {n} {outputs}, scaled_zeros F16 {n} {outputs}")
 
 
 def fp8_layer(
     outputs: int, inputs: int, block: tuple[int, int] | None = (128, 128), scale: str = "weight_scale_inv"
 ) -> Layer:
     """transformers 5.23, integrations/finegrained_fp8.py, FP8Linear.__init__."""
-    scales = (ceil(outputs / block[0]), ceil(inputs / block[1])) if block else ()
-    return {"weight": ("F8_E4M3", (outputs, inputs)), scale: ("F32", scales)}
+    scales = f"{ceil(outputs / block[0])} {ceil(inputs / block[1])}" if block else ""
+    return read_layer(f"weight F8_E4M3 {outputs} {inputs}, {scale} F32 {scales}")
 
 
 def nvfp4_layer(outputs: int, inputs: int) -> Layer:
     """github NVIDIA/TensorRT-Model-Optimizer, modelopt/torch/export/quant_utils.py: names of ModelOpt."""
-    return {
-        "weight": ("U8", (outputs, inputs // 2)),
-        "weight_scale": ("F8_E4M3", (outputs, inputs // 16)),
-        "weight_scale_2": ("F32", ()),
-        "input_scale": ("F32", ()),
-    }
+    weights = f"weight U8 {outputs} {inputs // 2}, weight_scale F8_E4M3 {outputs} {inputs // 16}"
+    return read_layer(f"{weights}, weight_scale_2 F32, input_scale F32")
 
 
 def nvfp4_packed_layer(outputs: int, inputs: int) -> Layer:
     """compressed-tensors 0.20, compressors/nvfp4/base.py, compression_param_names."""
-    return {
-        "weight_packed": ("U8", (outputs, inputs // 2)),
-        "weight_scale": ("F8_E4M3", (outputs, inputs // 16)),
-        "weight_global_scale": ("F32", (1,)),
-        "input_global_scale": ("F32", (1,)),
-    }
+    weights = f"weight_packed U8 {outputs} {inputs // 2}, weight_scale F8_E4M3 {outputs} {inputs // 16}"
+    return read_layer(f"{weights}, weight_global_scale F32 1, input_global_scale F32 1")
 
 
 def mxfp4_packed_layer(outputs: int, inputs: int) -> Layer:
     """compressed-tensors 0.20, compressors/mxfp4/base.py."""
-    return {"weight_packed": ("U8", (outputs, inputs // 2)), "weight_scale": ("U8", (outputs, inputs // 32))}
+    return read_layer(f"weight_packed U8 {outputs} {inputs // 2}, weight_scale U8 {outputs} {inputs // 32}")
 
 
 def make_compressed(form: str, group: int, kind: str = "float") -> dict[str, Any]:

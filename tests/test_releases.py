@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from typing import Any
 
@@ -13,30 +12,15 @@ import paramcount.zoo as zoo
 from tests.comparison import load_configs, load_reference
 from tests.running import Runner
 
-# What t5x counts for the checkpoints that were released: github sdpetrides/t5x-train-and-test, README.md; of mT5 small
-# github asahi417/lm-vocab-trimmer, experiments/misc/plot_tables.py.
-RELEASED = {
-    "t5-v1.1-small": 76_961_152,
-    "t5-v1.1-base": 247_577_856,
-    "t5-v1.1-large": 783_150_080,
-    "t5-v1.1-xl": 2_849_757_184,
-    "t5-v1.1-xxl": 11_135_332_352,
-    "mt5-small": 300_176_768,
-}
 UNTIED = (  # google-research/t5x and google/flaxformer: logits_via_embedding = False
-    *RELEASED,
-    *(f"mt5-{size}" for size in ("base", "large", "xl", "xxl")),
+    *(f"t5-v1.1-{size}" for size in ("small", "base", "large", "xl", "xxl")),
+    *(f"mt5-{size}" for size in ("small", "base", "large", "xl", "xxl")),
     *(f"umt5-{size}" for size in ("small", "base", "xl", "xxl")),
     *(f"byt5-{size}" for size in ("small", "base", "large", "xl", "xxl")),
     *(f"long-t5-{size}" for size in ("local-base", "local-large", "tglobal-base", "tglobal-large", "tglobal-xl")),
     "blip2-flan-t5-xl",
     "instructblip-flan-t5-xl",
 )
-
-
-@pytest.mark.parametrize("id", RELEASED)
-def test_the_total_of_an_entry_is_that_of_the_release(id: str) -> None:
-    assert pc.count(id).total == RELEASED[id]
 
 
 def test_the_entries_that_differ_from_the_reference_are_those_whose_publisher_does_not_tie_the_lm_head() -> None:
@@ -51,11 +35,6 @@ def test_the_reference_total_is_that_of_transformers_and_lacks_one_lm_head(id: s
     assert count.reference_total == load_reference()[id]["total"]
     assert count.total - count.reference_total == language.vocab_size * language.d_model == count.lm_head
     assert [name.rpartition("lm_head")[1:] for name in count.released_tensors] == [("lm_head", ".weight")]
-
-
-@pytest.mark.parametrize("id", UNTIED)
-def test_an_entry_says_how_many_parameters_its_separate_lm_head_has(id: str) -> None:
-    assert f"a separate LM head of {pc.count(id).lm_head:,} parameters" in " ".join(zoo.load_entry(id).notes)
 
 
 def test_the_published_config_json_is_counted_as_the_reference_builds_it_with_a_warning() -> None:
@@ -96,10 +75,3 @@ def test_show_names_the_total_of_the_reference_and_the_tensor(run: Runner) -> No
     shown: dict[str, Any] = json.loads(run("show", "mt5-base", "--json").out)
     assert shown["proof"] == "as released; the reference implementation ties lm_head and has 390,315,264"
     assert (shown["total"], shown["reference_total"]) == (582_401_280, 390_315_264)
-
-
-def test_the_table_of_the_zoo_has_the_total_of_the_reference() -> None:
-    with (zoo.CONFIGS / "zoo.csv").open(encoding="utf-8", newline="") as file:
-        totals = {row["id"]: (row["total"], row["reference_total"]) for row in csv.DictReader(file)}
-    assert totals["mt5-small"] == ("300176768", "172119424")
-    assert totals["t5-small"] == ("60506624", "60506624")

@@ -179,7 +179,7 @@ OFFSETS = "(expected two non-negative integers in ascending order)"
 FEWER = "(expected fewer than 2^63 bytes)"
 EMPTY = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
 ONES = "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,…, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"
-SHAPES = {1: 1, "[-1]": [-1], "[1.0]": [1.0], "[true]": [True], "['1']": ["1"], f"[0, {2**63}]": [0, 2**63]}
+SHAPES = {1: 1, "[-1]": [-1], "[1.0]": [1.0], "[true]": [True], f"[0, {2**63}]": [0, 2**63]}
 SHAPES |= {ONES: [1] * 33}
 WRONG: list[tuple[object, int, str]] = [
     *(({"a": header_entry(0, 4, shape=n)}, 4, f"tensor a: shape = {text} {SHAPE}") for text, n in SHAPES.items()),
@@ -215,16 +215,12 @@ WRONG: list[tuple[object, int, str]] = [
     (f'{{"\\ud800":{EMPTY}}}', 0, r"header: '\ud800' contains a lone surrogate (expected valid Unicode)"),
     ("[]", 0, "header: invalid JSON at character 0 (expected {)"),
     (" {}", 0, "header: invalid JSON at character 0 (expected {)"),
-    ("\ufeff{}", 0, "header: invalid JSON at character 0 (expected {)"),
     ("{} x", 0, "header: unexpected text at character 3 (expected nothing after the JSON object)"),
-    ("{}{}", 0, "header: unexpected text at character 2 (expected nothing after the JSON object)"),
-    ("{}\0", 0, "header: unexpected text at character 2 (expected nothing after the JSON object)"),
     ('{"a"', 0, "header: invalid JSON: unexpected end of file (expected :)"),
     ('{"a":', 0, TENSOR),
     ('{"a ', 0, "header: invalid JSON at character 1 (expected a string in quotes)"),
     ('{"a\n":{}}', 0, "header: invalid JSON at character 3 (expected a string in quotes)"),
     ("{a:1}", 0, "header: invalid JSON at character 1 (expected a string in quotes)"),
-    ("{'a':1}", 0, "header: invalid JSON at character 1 (expected a string in quotes)"),
     (b'{"\xff":1}', 0, "the header is not UTF-8 at byte 2 (expected JSON in UTF-8)"),
     ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR),
     ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
@@ -233,7 +229,6 @@ WRONG: list[tuple[object, int, str]] = [
     ('{"a":{dtype}}', 0,
      "tensor a: line 1 column 2: invalid JSON: expecting property name enclosed in double quotes (expected a JSON "
      "object)"),
-    ({"a": {}}, 0, f"tensor a: dtype is missing {KEYS}"),
     ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets is missing {KEYS}"),
     ({"a": header_entry(0, 4) | {"Shape": [1]}}, 4,
      "tensor a: unknown key 'Shape' (expected dtype, shape or data_offsets); did you mean shape?"),
@@ -243,19 +238,15 @@ WRONG: list[tuple[object, int, str]] = [
     ({"a": {"dtype": "F32", "shape": [1], "data_offsets": {}}}, 4, TENSOR),
     ({"a": header_entry(0, 1, "F4", [3])}, 1, "tensor a: F4 [3] does not take a whole number of bytes"),
     ({"__metadata__": header_entry(0, 4)}, 4, "header: invalid JSON at character 43 (expected a string in quotes)"),
-    ({"a": header_entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = 'F33' {DTYPES}; did you mean F32?"),
     ({"a": header_entry(4, 8)}, 8, "tensor a: its values start at byte 4 (expected byte 0)"),
     ({"a": header_entry(0, 4)}, 3, "contains 3 bytes of values (expected 4 bytes, the size of its tensors)"),
-    ({"a": header_entry(0, 4)}, 5, "contains 5 bytes of values (expected 4 bytes, the size of its tensors)"),
     ({"a": header_entry(0, 2**40, shape=[2**38])}, 4,
      "contains 4 bytes of values (expected 1,099,511,627,776 bytes, the size of its tensors)"),
     ('{"__metadata__":{},"__metadata__":{}}', 0, "header: duplicate name '__metadata__'"),
     ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: duplicate name 'a'"),
     ({"__metadata__": {"a": 1}}, 0, "header: invalid JSON at character 23 (expected a string in quotes)"),
-    ({"__metadata__": {"a": {}}}, 0, "header: invalid JSON at character 23 (expected a string in quotes)"),
     ({"__metadata__": None}, 0, "header: invalid JSON at character 17 (expected {)"),
     ({"\x1b[31m": header_entry(0, 4)}, 4, r"header: invalid name '\x1b[31m' (expected printable characters)"),
-    ({"a\nb": header_entry(0, 4)}, 4, r"header: invalid name 'a\nb' (expected printable characters)"),
     ({"a\u202eb": header_entry(0, 4)}, 4, r"header: invalid name 'a\u202eb' (expected printable characters)"),
     ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' contains a lone surrogate (expected valid Unicode)"),
 ]  # fmt: skip
@@ -272,10 +263,8 @@ def test_an_invalid_header_is_a_one_line_error(header: object, n: int, message: 
 HEADED = "(expected a safetensors file with a header of at most 33,554,432 bytes)"
 BEGINNINGS: list[tuple[bytes, str]] = [
     (b"", "is empty (expected a safetensors file)"),
-    (b"\0", "has fewer than 8 bytes (expected a safetensors file)"),
     (bytes(7), "has fewer than 8 bytes (expected a safetensors file)"),
     (bytes(8), "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"),
-    (bytes(100_000), "declares a header of 0 bytes (expected a safetensors file with a JSON object as its header)"),
     (struct.pack("<Q", 1) + b"{",
      "declares a header of 1 bytes (expected a safetensors file with a JSON object as its header)"),
     (struct.pack("<Q", 3) + b"{}", "ends inside its header, after 2 of 3 bytes (expected a complete file)"),
