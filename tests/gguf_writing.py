@@ -13,15 +13,13 @@ import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import gguf
 import numpy as np
 
 from tests.gguf_layouts import load_entries
-
-Shape: TypeAlias = "tuple[int, ...]"
-Shapes: TypeAlias = "dict[str, Shape]"
+from tests.headers import Shapes, read_shapes
 
 
 class Layout(NamedTuple):
@@ -95,72 +93,48 @@ def drop_unit_axes(tensors: Shapes) -> Shapes:
 WIDE = Layout(
     {
         "model_type": "llama", "vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-    }
-    | {"intermediate_size": 512, "tie_word_embeddings": True},
+        "num_key_value_heads": 2, "intermediate_size": 512, "tie_word_embeddings": True,
+    },
     "llama",
-    {"token_embd.weight": (64, 256), "output_norm.weight": (256,), "rope_freqs.weight": (32,)}
+    read_shapes("token_embd.weight 64 256, output_norm.weight 256, rope_freqs.weight 32")
     | {
         f"blk.{i}.{name}.weight": shape
         for i in range(2)
-        for name, shape in {
-            "attn_norm": (256,), "attn_q": (256, 256), "attn_k": (128, 256), "attn_v": (128, 256),
-            "attn_output": (256, 256),
-            "ffn_norm": (256,), "ffn_gate": (512, 256), "ffn_up": (512, 256), "ffn_down": (256, 512),
-        }.items()
+        for name, shape in read_shapes(
+            "attn_norm 256, attn_q 256 256, attn_k 128 256, attn_v 128 256, attn_output 256 256, ffn_norm 256, "
+            "ffn_gate 512 256, ffn_up 512 256, ffn_down 256 512"
+        ).items()
     },
 )  # fmt: skip
+TINY = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48,
+}  # fmt: skip
+TINY_FILE = read_shapes(
+    "token_embd.weight 96 32, output_norm.weight 32, output.weight 96 32, blk.0.attn_norm.weight 32, "
+    "blk.0.attn_q.weight 32 32, blk.0.attn_output.weight 32 32, "
+    "blk.0.ffn_gate.weight 48 32, blk.0.ffn_up.weight 48 32, blk.0.ffn_down.weight 32 48"
+)
 # Baichuan: W_pack [3 · 32, 32] is cut into three (BaichuanModel.modify_tensors). The converter of today runs into its
 # own recursion there.
 BAICHUAN = Layout(
-    {
-        "model_type": "baichuan",
-        "vocab_size": 96,
-        "hidden_size": 32,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-    },
+    {"model_type": "baichuan", **TINY},
     "baichuan",
-    {"token_embd.weight": (96, 32), "output_norm.weight": (32,), "output.weight": (96, 32)}
-    | {f"blk.0.{name}.weight": (32, 32) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
-    | {
-        "blk.0.attn_norm.weight": (32,),
-        "blk.0.ffn_norm.weight": (32,),
-        "blk.0.ffn_gate.weight": (48, 32),
-        "blk.0.ffn_up.weight": (48, 32),
-    }
-    | {"blk.0.ffn_down.weight": (32, 48)},
+    TINY_FILE | read_shapes("blk.0.ffn_norm.weight 32, blk.0.attn_k.weight 32 32, blk.0.attn_v.weight 32 32"),
 )
 # StableLM 2 12B: norms of each head, one under the other (StableLMModel._stack_qk_norm, whose result the converter of
 # today drops).
 STABLELM = Layout(
     {
-        "model_type": "stablelm",
-        "vocab_size": 96,
-        "hidden_size": 32,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-    }
-    | {"intermediate_size": 48, "qk_layernorm": True, "use_parallel_residual": True},
+        "model_type": "stablelm", **TINY, "num_key_value_heads": 2, "qk_layernorm": True,
+        "use_parallel_residual": True,
+    },
     "stablelm",
-    {"token_embd.weight": (96, 32), "output_norm.weight": (32,), "output_norm.bias": (32,), "output.weight": (96, 32)}
-    | {f"blk.0.attn_norm.{ending}": (32,) for ending in ("weight", "bias")}
-    | {
-        "blk.0.attn_q_norm.weight": (4, 8),
-        "blk.0.attn_k_norm.weight": (2, 8),
-        "blk.0.attn_q.weight": (32, 32),
-        "blk.0.attn_k.weight": (16, 32),
-    }
-    | {
-        "blk.0.attn_v.weight": (16, 32),
-        "blk.0.attn_output.weight": (32, 32),
-        "blk.0.ffn_gate.weight": (48, 32),
-        "blk.0.ffn_up.weight": (48, 32),
-    }
-    | {"blk.0.ffn_down.weight": (32, 48)},
-)
+    TINY_FILE
+    | read_shapes(
+        "output_norm.bias 32, blk.0.attn_norm.bias 32, blk.0.attn_q_norm.weight 4 8, blk.0.attn_k_norm.weight 2 8, "
+        "blk.0.attn_k.weight 16 32, blk.0.attn_v.weight 16 32"
+    ),
+)  # fmt: skip
 
 
 def list_layouts() -> dict[str, Layout]:

@@ -22,6 +22,10 @@ NAMES = sorted(path.stem for path in HEADERS.glob("*.json"))
 Tensors: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # {name: (type, shape)}
 
 
+Shape: TypeAlias = tuple[int, ...]
+Shapes: TypeAlias = dict[str, Shape]
+
+
 class SavedModel(NamedTuple):
     """The header of a tiny model as it was saved, with its config.json."""
 
@@ -38,6 +42,11 @@ def load_saved(name: str) -> SavedModel:
 
 def parse_header(header: Mapping[str, Any]) -> Tensors:
     return {name: (entry["dtype"], tuple(entry["shape"])) for name, entry in header.items() if name != "__metadata__"}
+
+
+def read_shapes(text: str) -> Shapes:
+    """The tensors of a text such as "q.weight 8 8, k.weight 4 8"."""
+    return {name: tuple(map(int, shape)) for name, *shape in (tensor.split() for tensor in text.split(","))}
 
 
 def make_header(tensors: Tensors) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 from paramcount.api import count
 from paramcount.checkpoints.matching import expand_names
+from tests.headers import Shape, Shapes, read_shapes
 
-Shape: TypeAlias = tuple[int, ...]
-Shapes: TypeAlias = dict[str, Shape]
 Config: TypeAlias = dict[str, Any]
 
 # Two layers, width 8, 4 heads of 2 over 2 heads of keys and values, MLP 12, 16 tokens.
@@ -93,11 +92,6 @@ QWEN3_VL_MOE = see(
     QWEN3_VL,
     tie_word_embeddings=False,
 )
-
-
-def read_shapes(text: str) -> Shapes:
-    """The tensors of a text such as "q.weight 8 8, k.weight 4 8"."""
-    return {name: tuple(map(int, shape)) for name, *shape in (tensor.split() for tensor in text.split(","))}
 
 
 def repeat_layers(layer: Mapping[str, Shape], before: str = "model.layers.") -> Shapes:

@@ -31,7 +31,7 @@ from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.name_meanings import find_meaning, read_meanings
 from paramcount.checkpoints.render_contents import format_shapes
 from paramcount.checkpoints.writers.gguf_names import list_gguf_tensors
-from paramcount.counting.components import COMPONENTS, locate_component
+from paramcount.counting.components import locate_component
 from paramcount.counting.count import Count
 from paramcount.flow import TensorRow
 from paramcount.zoo import count_model
@@ -267,19 +267,6 @@ def write_small_gpt2(**more: Any) -> Path:
     return Path("model.safetensors")
 
 
-def test_released_gpt2_is_counted_by_component_and_identified() -> None:
-    found = pc.stored_in(write_model(reference_tensors("gpt2-small", "F32") | MASKS))
-    assert found.components == dict.fromkeys(COMPONENTS, 0) | GPT2
-    assert (found.total, found.zoo, found.by) == (124_439_808, ("gpt2-small",), "declaration")
-    assert found.beside == {"legacy buffer": 12 * 1024 * 1024}
-    assert (found.tensors, found.elements, found.bytes) == (160, 137_022_720, 4 * 137_022_720)
-    assert found.bits == 32
-    assert (found.stacks, found.experts, found.copies, found.faults, found.scheme) == ({"h": 12}, 0, (), (), None)
-    assert [tuple(type) for type in found.types] == [("F32", 160, 137_022_720, 548_090_880)]
-    assert sum(pattern.parameters or 0 for pattern in found.patterns) == found.total
-    assert sum(pattern.tensors for pattern in found.patterns) == 160
-
-
 def store_tensors(count: Count) -> Checkpoint:
     """A checkpoint with the tensors of a declaration, of which only the header exists."""
     tensors = expand_names(
@@ -409,27 +396,6 @@ def test_a_head_with_another_shape_is_not_a_copy() -> None:
 
 
 # ---- on the command line
-
-SHOWN = """\
-model.safetensors   124,439,808 parameters (124M)
-  contains the tensors of gpt2-small
-embedding          38,597,376  31.0%  [50257, 768]
-position              786,432   0.6%  [1024, 768]
-qkv                21,261,312  17.1%  12 × [768, 2304] + 12 × [2304]
-output_projection   7,087,104   5.7%  12 × [768, 768] + 12 × [768]
-mlp                56,669,184  45.5%  12 × [768, 3072] + 12 × [3072, 768] +
-                                      12 × [3072] + 12 × [768]
-norm                   38,400   0.0%  50 × [768]
-160 tensors · 137,022,720 elements · 548,090,880 bytes (548 MB) · F32 · 32 bits
-  per value · layers: 12 in h
-not included in the total: legacy buffers 12,582,912
-components as in gpt2-small
-"""
-
-
-def test_the_table_fits_eighty_columns(run: Runner) -> None:
-    write_model(reference_tensors("gpt2-small", "F32") | MASKS)
-    assert run("model.safetensors") == run("show", "./model.safetensors") == (0, SHOWN, "")
 
 
 def test_shapes_are_shown_if_they_add_up_to_the_component() -> None:

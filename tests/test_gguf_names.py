@@ -27,16 +27,6 @@ from tests.batches import in_batches
 from tests.gguf_writing import LAYOUTS, ROBERTA, Layout, Shapes
 from tests.refusing import assert_one_line
 
-TINY = {
-    "vocab_size": 96,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 48,
-}
-
-
 # ---- names and shapes
 
 
@@ -89,7 +79,7 @@ ALIKE = {
 
 def test_norms_inside_bitnet_layers_have_names() -> None:
     """LLM_TENSOR_ATTN_SUB_NORM and LLM_TENSOR_FFN_SUB_NORM of llama-arch.cpp."""
-    names = {get_gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet", **TINY}).tensors}
+    names = {get_gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet"}).tensors}
     assert {"blk.{layer}.attn_sub_norm.weight", "blk.{layer}.ffn_sub_norm.weight"} <= names
 
 
@@ -120,7 +110,7 @@ def test_a_file_without_an_architecture_has_the_usual_one() -> None:
 
 
 def test_a_tensor_without_a_gguf_name_keeps_its_own() -> None:
-    model = count({"model_type": "llama", **TINY})
+    model = count({"model_type": "llama"})
     strange = model.tensors[1]._replace(name="model.layers.{layer}.gyroscope.weight")
     assert list_gguf_tensors([strange], (), "llama", model) == [strange]
 

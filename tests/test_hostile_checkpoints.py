@@ -328,34 +328,19 @@ def test_the_quantisation_scheme_in_a_config_is_escaped(said: object, folder: Pa
         assert len(done.out + done.err) < 6000
 
 
-# ---- hostile configs
-
-
 @pytest.mark.parametrize(
     ("sizes", "says"),
     [
-        ({"num_hidden_layers": 10**9}, "has 10,000,000,003 tensors (expected at most 1,000,000)"),
+        ({"num_hidden_layers": 10**9}, "tensors (expected at most 1,000,000)"),
         ({"num_hidden_layers": 10**25}, "num_hidden_layers = "),
-        ({"vocab_size": -1}, "vocab_size = -1"),
-        (
-            {"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2},
-            "tensors (expected at most 1,000,000)",
-        ),
+        ({"model_type": "mixtral", "num_local_experts": 10**9}, "tensors (expected at most 1,000,000)"),
         ({"model_type": ESCAPE}, "model_type"),
     ],
 )
 def test_a_config_that_is_too_large_is_a_one_line_error(
     sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    heads = {
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "vocab_size": 1000,
-        "num_hidden_layers": 2,
-    }
-    (folder / "config.json").write_text(json.dumps({"model_type": "llama", **heads, **sizes}), encoding="utf-8")
-    write_header(folder / "model.json", load_saved("mistral").tensors)
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}), encoding="utf-8")
+    write_header(folder / "model.json", {"a": ("F32", (1,))})
     for command in ("verify", "why"):
         assert says in command_error(capsys, command, "./config.json", "./model.json")

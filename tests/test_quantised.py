@@ -226,41 +226,12 @@ def test_two_bit_widths_are_reported_if_the_config_allows_them() -> None:
     )
 
 
-def test_a_packed_matrix_of_gpt_2_is_transposed() -> None:
-    """AutoGPTQ takes a Conv1D's infeatures from weight.shape[0] (auto_gptq/modeling/_utils.py, make_quant) and turns it
-    to pack it.
-    """
-    c_attn = next(tensor for tensor in count("gpt2-small").tensors if tensor.name.endswith("c_attn.weight"))
-    inputs, outputs = c_attn.shape
-    held = {f"transformer.h.0.attn.c_attn.{end}": piece for end, piece in gptq_layer(outputs, inputs).items()}
-    logical = unpack_tensors(held).tensors["transformer.h.0.attn.c_attn.weight"]
-    assert (c_attn.shape, logical.shape) == ((768, 2304), (2304, 768))
-    assert logical.has_shape(c_attn.shape)
-    assert not logical.has_shape((768, 768))
-    assert (
-        logical.compute_size(c_attn.shape)
-        == logical.compute_size((2304, 768))
-        == sum(prod(shape) * BITS[dtype] // 8 for dtype, shape in held.values())
-    )
-
-
 def test_only_matrices_are_packed() -> None:
     """A bias has the type of the scales: QuantLinear gives both weight_dtype."""
     assert unpack_tensors(make_model(gptq_layer)).tensors[f"model.layers.0.{Q}.weight"].compute_size((256,)) == 2 * 256
 
 
 # ---- FP8, FP4 and MXFP4
-
-
-def test_mxfp4_is_unpacked_in_the_model_s_orientation() -> None:
-    """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and
-    are turned.
-    """
-    held = read_layer("gate_up_proj_blocks U8 4 200 2 16, gate_up_proj_scales U8 4 200 2, gate_up_proj_bias BF16 4 200")
-    found = unpack_tensors({f"experts.{name}": tensor for name, tensor in held.items()})
-    assert list_shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
-    assert found.auxiliary == {"experts.gate_up_proj_scales": "scale"}
-    assert found.tensors["experts.gate_up_proj"].compute_size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
 
 
 def test_mxfp4_of_the_first_gpt_oss_release_is_not_transposed() -> None:

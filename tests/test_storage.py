@@ -13,7 +13,6 @@ import pytest
 import paramcount as pc
 from paramcount.errors import ParamcountError
 from paramcount.formats.patterns import compile_pattern
-from tests.model_types import MODEL_TYPES
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
@@ -109,14 +108,6 @@ def test_the_predicted_bytes_match_the_header_in_the_same_folder(name: str) -> N
 )
 def test_the_predicted_bytes_match_the_release(id: str, bytes: int) -> None:
     assert pc.count(id).stored_bytes == bytes
-
-
-def test_the_stored_bytes_are_shown_next_to_fp32(run: Runner) -> None:
-    assert "FP32 2.68 TB · as stored (FP8, 128 × 128 blocks, with MTP) 689 GB" in " ".join(
-        run("deepseek-v3").out.split()
-    )
-    assert "as stored (MXFP4) 13.8 GB" in " ".join(run("gpt-oss-20b").out.split())
-    assert "as stored" not in run("gpt2-small").out
 
 
 def test_json_has_the_stored_bytes_and_the_scheme(run: Runner) -> None:
@@ -217,35 +208,3 @@ def test_the_quantised_matrices_are_not_guessed() -> None:
 def test_a_regular_expression_that_may_take_long_is_rejected(text: str) -> None:
     with pytest.raises(ParamcountError, match="regular expression"):
         compile_pattern(text)
-
-
-@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
-@pytest.mark.parametrize(
-    ("model_type", "always", "if_float16"),
-    [
-        ("bailing_hybrid", 1_864_800, 0),
-        ("deepseek_v4", 35_943_895, 311_427_072),
-        ("flint", 24_643_104, 0),
-        ("hy_v4", 346_890_477, 0),
-        ("inkling2_text", 87_547_904, 0),
-        ("longt5", 0, 0),  # unlike T5
-        ("switch_transformers", 0, 0),
-    ],
-)
-def test_tensors_that_stay_in_float32_are_found_under_their_names_in_checkpoints(
-    model_type: str, always: int, if_float16: int
-) -> None:
-    """Values of the reference's parameters that _keep_in_fp32_modules_strict and _keep_in_fp32_modules name, built from
-    the default config; tests/oracle/test_linear_layers.py counts those of every model type.
-    """
-    count = pc.count(load_default(model_type))
-    assert [
-        sum(tensor.parameters for tensor in count.tensors if tensor.float32 == when)
-        for when in ("always", "with float16")
-    ] == [always, if_float16]
-
-
-def load_default(model_type: str) -> dict[str, Any]:
-    """The default config of a model type that the reference can build."""
-    facts = MODEL_TYPES[model_type]
-    return {"model_type": model_type, "architectures": [facts.cls], **facts.vary.get("=", {})}
