@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.cli import main
 from paramcount.errors import join_place
 from paramcount.huggingface import locate as config_files
 from tests.refusing import Refuse, assert_one_line, model_error
+from tests.running import Runner
 
 QWEN = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
@@ -49,14 +49,11 @@ def write_cache(repository: str, revision: str, document: Any = QWEN, *, main: b
 
 
 @pytest.mark.parametrize("word", ["./config.json", "config.json", "Qwen3-8B/", "./Qwen3-8B", "./Qwen3-8B/config.json"])
-def test_a_file_or_a_directory_is_read(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_or_a_directory_is_read(word: str, run: Runner) -> None:
     write_config("config.json")
     write_config("Qwen3-8B/config.json")
     assert pc.count(word).total == pc.count(Path(word)).total == TOTAL
-    with pytest.raises(SystemExit) as leaving:
-        main([word])
-    assert leaving.value.code == 0
-    assert "8,190,735,360 parameters (8.19B) as built by Qwen3ForCausalLM" in " ".join(capsys.readouterr().out.split())
+    assert "8,190,735,360 parameters (8.19B) as built by Qwen3ForCausalLM" in " ".join(run(word).out.split())
 
 
 def test_a_file_of_any_name_is_read() -> None:
@@ -65,12 +62,9 @@ def test_a_file_of_any_name_is_read() -> None:
     assert pc.count("qwen.json").total == TOTAL
 
 
-def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, run: Runner) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(QWEN).encode())))
-    with pytest.raises(SystemExit) as leaving:
-        main(["-", "--json"])
-    assert leaving.value.code == 0
-    assert json.loads(capsys.readouterr().out)["total"] == TOTAL
+    assert json.loads(run("-", "--json").out)["total"] == TOTAL
 
 
 def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
@@ -288,51 +282,6 @@ def test_a_path_that_is_not_a_regular_file_never_blocks(kind: str) -> None:
         else "is not a file (expected a model's config.json)"
     )
     assert model_error("x.json") == join_place("x.json", expected)
-
-
-SIBLING = "(expected the config.json in the same directory)"
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"},
-         "is a diffusion pipeline's config (expected a model's config.json)"),
-        ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {SIBLING}"),
-        ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {SIBLING}"),
-        ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {SIBLING}"),
-        ({"_from_model_config": True, "eos_token_id": 2}, f"is a generation config {SIBLING}"),
-        ({"dim": 4096, "n_layers": 32, "n_heads": 32},
-         "is params.json of an original release (expected the config.json of the Hugging Face version)"),
-        ({"auto_map": {"AutoModel": "modeling_x.X"}},
-         "model_type is missing, and auto_map names custom modeling code, which paramcount does not run (expected a "
-         "model type from `paramcount architectures`)"),
-        ({"hidden_size": 768},
-         "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and "
-         "config)"),
-        ({}, "model_type is missing (expected a config.json with model_type, or a zoo entry with architecture and "
-             "config)"),
-        ({"model_type": None}, "model_type is missing (expected a model type from `paramcount architectures`)"),
-        ({"model_type": ["qwen3"]}, "model_type = ['qwen3'] (expected a model type from `paramcount architectures`)"),
-        ({"model_type": "qwen3-moe"},
-         "model_type = qwen3-moe is not supported (expected a model type from `paramcount architectures`); did you "
-         "mean qwen3_moe, qwen3_5_moe or qwen3_vl_moe?"),
-        ({"model_type": "sam"},
-         "model_type = sam is a model of images alone, which paramcount does not count (expected a model that reads or "
-         "writes text or speech)"),
-        ({"model_type": "\x1b[31mx"},
-         r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
-        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}},
-         "model_type = zzz needs custom modeling code, which paramcount does not run (expected a model type from "
-         "`paramcount architectures`)"),
-    ],
-)  # fmt: skip
-def test_the_error_for_another_tools_file_says_what_to_pass_instead(
-    document: dict[str, Any], message: str, refuse: Refuse
-) -> None:
-    write_config("x.json", document)
-    assert refuse("x.json") == join_place("x.json", message)
-    assert model_error(document) == message
 
 
 # ---- invalid sizes

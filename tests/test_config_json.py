@@ -7,14 +7,16 @@ import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
+from paramcount.architectures.llama import Llama
 from paramcount.cli import main
 from paramcount.huggingface.fields import list_fields
+from paramcount.sizes import Positive, find_default, get_key, hf, setting
 from tests.batches import in_batches
 from tests.refusing import error_of, model_error
 from tests.test_config_files import QWEN, TOTAL
@@ -344,16 +346,6 @@ def test_the_class_of_a_multimodal_model_decides_whether_there_is_an_lm_head(
     assert (count.lm_head > 0, "lm_head" not in count.not_counted, count.warnings) == (head, head, warning)
 
 
-def test_the_publishers_class_of_a_multimodal_model_causes_no_warning() -> None:
-    published = of_type(
-        "kimi_k25",
-        architectures=["KimiK25ForConditionalGeneration"],
-        text_config={"num_hidden_layers": 1},
-        projection_hidden_size=1152,
-    )
-    assert pc.count(published).warnings == ()
-
-
 @pytest.mark.parametrize(
     ("config", "used", "keys"),
     [
@@ -427,15 +419,6 @@ def test_the_keys_of_a_rope_type_have_defaults_only_with_rotary_positions(model_
     assert pc.count({**config, "rope_scaling": yarn, "rope_theta": 10000.0}).total == total
     assert pc.count({**config, "rope_scaling": {"rope_type": "no such kind"}}).total == total
     assert pc.count(of_type("persimmon", rope_scaling=yarn)).total == pc.count({"model_type": "persimmon"}).total
-
-
-def test_a_block_with_sizes_in_a_flat_config_is_a_warning() -> None:
-    """LlamaConfig stores llm_config as an attribute that no code reads."""
-    count = pc.count({**LLAMA, "llm_config": {"hidden_size": 1024}})
-    assert (count.total, count.warnings) == (
-        pc.count(LLAMA).total,
-        ("ignored llm_config (a block with hidden_size, but LlamaForCausalLM reads it at the top level)",),
-    )
 
 
 @pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
@@ -587,26 +570,11 @@ def test_keys_lists_config_values_and_derived_sizes_separately(show: Show) -> No
     assert ["", "derived", "vision.n_patches", "", "4096", "vision_config.image_size"] in table
 
 
-def test_keys_shows_where_every_setting_comes_from(show: Show) -> None:
-    """LlamaConfig: hidden_act = "silu"; the base of rotary positions is rope_theta of the config."""
-    document = of_type("llama", rms_norm_eps=1e-5, rope_theta=5e5, rope_scaling=None)
-    table = split_table(show, document)
-    assert table[0] == ["key", "origin", "size", "setting", "value", "derived_from"]
-    assert ["rms_norm_eps", "read", "", "norm_eps", "1e-05", ""] in table
-    assert ["", "default", "", "activation", "silu", ""] in table
-    assert ["rope_theta", "used", "", "", "500000.0", ""] in table
-    rows = list_keys(show, document)
-    (rope,) = (row for row in rows if row["setting"] == "rope")
-    assert (rope["origin"], rope["value"], rope["derived_from"]) == ("derived", {"base": 5e5}, ["rope_theta"])
-    lines = [line.split() for line in show(document, "--keys")[0].splitlines()]
-    assert ["rms_norm_eps", "read", "norm_eps", "1e-05"] in lines
-    assert ["activation", "default", '"silu"'] in lines
-
-
 def test_keys_shows_the_settings_of_each_part_with_their_section(show: Show) -> None:
     sections = {"text_config": {"rms_norm_eps": 0.001, "rope_theta": 5e5}, "vision_config": {"layer_norm_eps": 0.5}}
     document = of_type("llava", **sections)
     table = split_table(show, document)
+    assert table[0] == ["key", "origin", "size", "setting", "value", "derived_from"]
     assert ["text_config.rms_norm_eps", "read", "", "language.norm_eps", "0.001", ""] in table
     assert ["text_config.rope_theta", "used", "", "", "500000.0", ""] in table
     assert ["vision_config.layer_norm_eps", "read", "", "vision.norm_eps", "0.5", ""] in table
@@ -726,6 +694,20 @@ def test_no_error_about_a_config_names_a_size_that_is_not_a_key() -> None:
                 messages.append(str(error))
     assert len(messages) > 300
     assert [message for message in messages if fields & set(re.findall(r"\w+", message))] == []
+
+
+def test_defaults_are_inherited_until_a_nearer_class_states_another() -> None:
+    class Middle(Llama):
+        defaults: ClassVar = {"d_ff": 5, "n_heads": 6, "norm_eps": 0.5}
+
+    class Last(Middle):
+        n_heads: Positive = hf("heads", absent=7)
+
+        norm_eps: ClassVar = setting("eps", default=0.25)
+
+    assert [get_key(Last, name).absent for name in ("d_model", "d_ff", "n_heads")] == [4096, 5, 7]
+    assert find_default(Middle, "norm_eps", 1.0) == 0.5
+    assert find_default(Last, "norm_eps", 0.25) == 0.25
 
 
 def test_unlimited_ocr_reads_the_section_of_its_release() -> None:

@@ -23,7 +23,7 @@ from paramcount.zoo import cache
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.conftest import forget_zoo
 from tests.few_models import use_models
-from tests.refusing import Refuse, assert_one_line
+from tests.refusing import assert_one_line
 from tests.running import Runner
 
 FEW = (
@@ -404,18 +404,6 @@ def test_an_interrupted_query_is_not_an_invalid_one(
 
 def test_headings_contain_no_control_characters(run: Runner) -> None:
     assert run("sql", 'SELECT 1 AS "a\x1b[31m\nb"', "--color", "always").out.splitlines()[0].endswith("a\\x1b[31m\\nb")
-
-
-def test_an_unknown_name_is_an_error_with_the_nearest(refuse: Refuse) -> None:
-    assert refuse("sql", "SELECT * FROM modles", "-o", "x.csv").endswith("; did you mean models?")
-    for name, nearest in (("hidden_size", "d_model"), ("totl", "total"), ("KV heads", "n_kv_heads")):
-        message = refuse("sql", "SELECT [" + name + "] FROM models", "-o", "x.csv")
-        assert message.startswith(f"unknown column '{name}' (expected ")
-        assert f"did you mean {nearest}" in message
-    table = "unknown column 'a.id' (expected a column of its table; models has id)"
-    assert refuse("sql", "SELECT a.id FROM tensors a", "-o", "x.csv") == table
-    assert refuse("sql", "-o", "x.csv") == "missing argument QUERY; run `paramcount sql --help`"
-    assert refuse("sql", "SELECT 1", "--schema", "-o", "x.csv") == "--schema takes no QUERY"
 
 
 def test_every_format_has_the_rows(few: list[pc.Model], run: Runner) -> None:

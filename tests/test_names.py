@@ -15,7 +15,7 @@ from paramcount.formats.strict_yaml import read_yaml
 from paramcount.loading import select_models
 from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand_pattern, find_id, is_path
-from tests.refusing import assert_one_line, command_error, error_of, model_error
+from tests.refusing import Refuse, assert_one_line, error_of, model_error
 
 EXPECTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
@@ -71,31 +71,29 @@ def test_a_name_that_is_not_in_the_zoo_is_unknown(name: str) -> None:
     ],
 )  # fmt: skip
 def test_an_unknown_name_is_answered_with_the_nearest_models_families_and_commands(
-    name: str, nearest: str, capsys: pytest.CaptureFixture[str]
+    name: str, nearest: str, refuse: Refuse
 ) -> None:
     expected = f"unknown model '{name}' {EXPECTED}; did you mean {nearest}"
     assert error_of(pc.load, name).startswith(expected)
-    assert command_error(capsys, name).startswith(expected)
+    assert refuse(name).startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["meta-lama/Llama-3.1-8B", "llama/llama-3.1-8b"])
-def test_an_unknown_repository_is_answered_with_the_nearest_model_and_download(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_repository_is_answered_with_the_nearest_model_and_download(name: str, refuse: Refuse) -> None:
     accepted = (
         "(expected a name from `paramcount list` or a repository in the local Hugging Face cache; download=True "
         "fetches others)"
     )
     message = error_of(pc.load, name)
     assert message.startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
-    assert command_error(capsys, name) == message.replace("download=True", "--download")
+    assert refuse(name) == message.replace("download=True", "--download")
 
 
-def test_a_very_long_name_is_shortened_in_the_middle(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_very_long_name_is_shortened_in_the_middle(refuse: Refuse) -> None:
     for name in ("a" * 100_000, "gpt2-small" * 10_000, "ab" * 130):
         expected = f"unknown model '{name[:28]}…{name[-29:]}' {EXPECTED}"
         assert error_of(pc.load, name).startswith(expected)
-        assert command_error(capsys, name).startswith(expected)
+        assert refuse(name).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +105,10 @@ def test_a_very_long_name_is_shortened_in_the_middle(capsys: pytest.CaptureFixtu
         ("gpt2\u200b!", r"gpt2\u200b!"), ("\\", "\\\\"),
     ],
 )  # fmt: skip
-def test_control_characters_of_a_name_are_escaped_in_the_error(
-    name: str, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_characters_of_a_name_are_escaped_in_the_error(name: str, shown: str, refuse: Refuse) -> None:
     expected = f"unknown model '{shown}' {EXPECTED}"
     assert error_of(pc.load, name).startswith(expected)
-    assert command_error(capsys, name).startswith(expected)
+    assert refuse(name).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -129,22 +125,20 @@ def test_control_characters_of_a_name_are_escaped_in_the_error(
         ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML cannot be read: No such file or directory"),
     ],
 )
-def test_a_name_that_looks_like_a_path_is_never_looked_up_in_the_zoo(
-    name: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_looks_like_a_path_is_never_looked_up_in_the_zoo(name: str, message: str, refuse: Refuse) -> None:
     assert is_path(name)
     assert expand_pattern(name) is None
     assert model_error(name) == message
-    assert command_error(capsys, name) == message
+    assert refuse(name) == message
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "./MODEL.SAFETENSORS"])
-def test_only_show_reads_a_checkpoint_as_a_model(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_show_reads_a_checkpoint_as_a_model(name: str, refuse: Refuse) -> None:
     assert is_path(name)
     place = name.removeprefix("./")
     instead = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
     assert model_error(name) == f"{place} is a checkpoint, not a config (expected {instead})"
-    assert command_error(capsys, name) == f"{place} cannot be read: No such file or directory"
+    assert refuse(name) == f"{place} cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize("command", [(), ("compare",), ("list",)])
@@ -184,8 +178,8 @@ def test_a_star_selects_the_whole_zoo_without_estimates() -> None:
         "[[" * 50 + "*",
     ],
 )
-def test_a_wildcard_that_matches_nothing_is_an_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_error(capsys, word, "-o", "out.csv")
+def test_a_wildcard_that_matches_nothing_is_an_error(word: str, refuse: Refuse) -> None:
+    message = refuse(word, "-o", "out.csv")
     assert message.startswith("no model matches '")
     assert message.endswith("' (expected a pattern that matches ids from `paramcount list`, such as 'qwen3-*')")
     assert error_of(pc.compare, [word]) == message
@@ -282,12 +276,12 @@ def test_a_release_that_shares_the_entry_of_another_gets_a_note(capsys: pytest.C
         assert capsys.readouterr().err == note
 
 
-def test_a_model_type_is_named_as_one_with_models_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_type_is_named_as_one_with_models_of_it(refuse: Refuse) -> None:
     """The types of the reference; `configs` has no SEW, and three sizes of Phi-3."""
-    assert command_error(capsys, "sew") == (
+    assert refuse("sew") == (
         "sew is a supported model type, not a model; no model of it is in the zoo (expected the path of a "
         "config.json, such as ./config.json)"
     )
-    message = command_error(capsys, "phi3")
+    message = refuse("phi3")
     assert message.startswith("phi3 is a supported model type, not a model (expected a model of this type, or the path")
     assert message.endswith("; did you mean phi-3-mini, phi-3-medium or phi-3.5-mini?")

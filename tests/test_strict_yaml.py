@@ -16,7 +16,7 @@ import paramcount.zoo as zoo
 from paramcount.errors import join_place
 from paramcount.formats import strict_yaml
 from paramcount.formats.strict_yaml import parse_yaml, read_yaml
-from tests.refusing import assert_one_line, command_error, model_error
+from tests.refusing import Refuse, assert_one_line, model_error
 
 PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]
 WRITTEN_OUT = "anchors and aliases are not allowed"
@@ -176,9 +176,9 @@ def test_zoo_entries_are_read_as_by_any_yaml_reader(id: str) -> None:
     assert expected_text(ours, theirs) == theirs
 
 
-def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_of_a_megabyte_is_an_unknown_field(refuse: Refuse) -> None:
     Path("x.yaml").write_text("architecture: llama\nconfig:\n  ? " + "k" * 1_000_000 + "\n  : 1\n", encoding="utf-8")
-    message = command_error(capsys, "./x.yaml")
+    message = refuse("./x.yaml")
     assert message.startswith("x.yaml: config.kkkk")
     assert "…" in message
     assert message.endswith(" or 5 others)")
@@ -201,11 +201,9 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
         (b"id: a", "architecture is missing (expected architecture and config, or estimate: true and claims)"),
     ],
 )
-def test_a_file_without_an_entry_is_an_error_that_names_it(
-    content: bytes, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_an_entry_is_an_error_that_names_it(content: bytes, message: str, refuse: Refuse) -> None:
     Path("x.yaml").write_bytes(content)
-    assert command_error(capsys, "x.yaml", "-o", "out.csv") == join_place("x.yaml", message)
+    assert refuse("x.yaml", "-o", "out.csv") == join_place("x.yaml", message)
     assert model_error(Path("x.yaml")) == model_error("./x.yaml") == join_place("x.yaml", message)
 
 
@@ -217,10 +215,10 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
     assert pc.load(copy) == pc.load("gpt2-small")
 
 
-def test_only_the_beginning_of_an_endless_file_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_beginning_of_an_endless_file_is_read(refuse: Refuse) -> None:
     Path("x.yaml").touch()
     os.truncate("x.yaml", 2**40)
-    assert command_error(capsys, "x.yaml") == "x.yaml is too large (expected a YAML file of at most 1,048,576 bytes)"
+    assert refuse("x.yaml") == "x.yaml is too large (expected a YAML file of at most 1,048,576 bytes)"
 
 
 NOT_A_FILE = "is not a file (expected a YAML file)"
@@ -252,9 +250,7 @@ def _in_five_seconds() -> Iterator[None]:
         ("link to .", NOT_A_FILE),
     ],
 )
-def test_anything_but_a_file_is_rejected_without_waiting(
-    kind: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_anything_but_a_file_is_rejected_without_waiting(kind: str, message: str, refuse: Refuse) -> None:
     match kind:
         case "directory":
             Path("x.yaml").mkdir()
@@ -262,17 +258,17 @@ def test_anything_but_a_file_is_rejected_without_waiting(
             os.mkfifo("x.yaml")
         case _ if kind.startswith("link"):
             Path("x.yaml").symlink_to({"itself": "x.yaml"}.get(kind[8:], kind[8:]))
-    assert command_error(capsys, "x.yaml") == join_place("x.yaml", message)
+    assert refuse("x.yaml") == join_place("x.yaml", message)
     assert model_error(Path("x.yaml")) == join_place("x.yaml", message)
 
 
-def test_an_unreadable_file_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_is_an_error(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     def raise_denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     Path("x.yaml").write_text("a: 1", encoding="utf-8")
     monkeypatch.setattr(Path, "open", raise_denied)  # root may read everything
-    assert command_error(capsys, "x.yaml") == "x.yaml cannot be read: Permission denied"
+    assert refuse("x.yaml") == "x.yaml cannot be read: Permission denied"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +284,7 @@ def test_an_unreadable_file_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys:
         ("/" + "x/" * 50_000 + "y.yaml", f"/{'x/' * 49}…{'x/' * 47}y.yaml cannot be read: File name too long"),
     ],
 )
-def test_an_invalid_path_is_an_error(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_path_is_an_error(name: str, message: str, refuse: Refuse) -> None:
     Path("x.yaml").touch()
-    assert command_error(capsys, name) == message
+    assert refuse(name) == message
     assert model_error(Path(name)) == model_error(name) == message

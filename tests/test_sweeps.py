@@ -19,9 +19,11 @@ from paramcount.architectures import ARCHITECTURES
 from paramcount.costs.caches import count_growth, count_states, list_cache_groups
 from paramcount.costs.dtypes import parse_kv_dtype
 from paramcount.huggingface.validity import find_limits
-from paramcount.sweeping.axes import parse_axes
+from paramcount.sweeping.axes import parse_axes, parse_expression
 from paramcount.sweeping.columns import CACHES, COUNTS
 from paramcount.sweeping.sweep import make_sweep
+from paramcount.symbolic.compiled import evaluate_arrays
+from paramcount.symbolic.trees import evaluate
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.running import Runner
 from tests.structures import keep_every
@@ -171,6 +173,28 @@ def test_a_division_by_zero_makes_a_combination_invalid() -> None:
         "d_ff = d_model // (n_layers - 12) divides by zero",
     ]
     assert [frame["d_ff"].tolist() for frame in result] == [[768]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1+2*3", 7),
+        ("(1+2)*3", 9),
+        ("7-2-1", 4),
+        ("-n//2", -4),
+        ("-(n//2)", -3),
+        ("2*n//4", 3),
+        ("2*(n//4)", 2),
+        ("100//n//2", 7),
+        ("n - -n", 14),
+    ],
+)
+def test_expressions_mean_what_they_mean_in_python(text: str, value: int) -> None:
+    assert eval(text, {"n": 7}) == value  # noqa: S307
+    tree = parse_expression(text, "x").tree
+    assert evaluate(tree, {"n": 7}) == value
+    found, _ = evaluate_arrays(tree, {"n": np.array([7, 7])})
+    assert np.broadcast_to(found, 2).tolist() == [value, value]
 
 
 def test_an_expression_has_the_numbers_and_names_of_a_filter() -> None:

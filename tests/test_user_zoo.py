@@ -16,7 +16,7 @@ from paramcount.formats.strict_yaml import read_yaml
 from paramcount.zoo.json_schema import make_entry_schema
 from tests.batches import in_batches
 from tests.conftest import forget_zoo
-from tests.refusing import command_error
+from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO, pick_structures
 
@@ -87,10 +87,8 @@ def test_an_added_multimodal_model_keeps_its_language_model_and_encoder(
         ("X", "--id = 'X' (expected lower-case letters, digits, dots and hyphens)"),
     ],
 )
-def test_an_id_that_is_taken_or_invalid_is_refused(
-    id: str, problem: str, capsys: pytest.CaptureFixture[str], own_zoo: Path
-) -> None:
-    assert command_error(capsys, "add", "config.json", "--id", id) == problem
+def test_an_id_that_is_taken_or_invalid_is_refused(id: str, problem: str, refuse: Refuse, own_zoo: Path) -> None:
+    assert refuse("add", "config.json", "--id", id) == problem
     assert not own_zoo.exists()
 
 
@@ -105,9 +103,9 @@ def test_an_id_that_is_taken_or_invalid_is_refused(
     ],
 )
 def test_a_value_that_no_entry_can_have_is_refused(
-    option: str, value: str, expected: str, capsys: pytest.CaptureFixture[str], own_zoo: Path
+    option: str, value: str, expected: str, refuse: Refuse, own_zoo: Path
 ) -> None:
-    message = command_error(capsys, "add", "config.json", "--id", "x", option, value)
+    message = refuse("add", "config.json", "--id", "x", option, value)
     assert message.startswith(option)
     assert message.endswith(f" (expected {expected})")
     assert not own_zoo.exists()
@@ -132,17 +130,15 @@ def test_a_class_with_an_lm_head_keeps_it_whatever_its_name() -> None:
     assert pc.count(named).not_counted == ()
 
 
-def test_what_cannot_be_an_entry_is_refused(capsys: pytest.CaptureFixture[str], run: Runner, own_zoo: Path) -> None:
-    assert command_error(capsys, "add", "gpt2-small", "--id", "x") == (
-        "gpt2-small is a zoo entry already (expected a config.json)"
-    )
+def test_what_cannot_be_an_entry_is_refused(refuse: Refuse, run: Runner, own_zoo: Path) -> None:
+    assert refuse("add", "gpt2-small", "--id", "x") == ("gpt2-small is a zoo entry already (expected a config.json)")
     language_model = {"model_type": "llava", "vision_config": {"model_type": "vit"}}
     Path("part.json").write_text(json.dumps(language_model), encoding="utf-8")
-    assert command_error(capsys, "add", "part.json", "--id", "x") == (
+    assert refuse("add", "part.json", "--id", "x") == (
         "part.json is counted without vision_config, projector (expected a model that is counted whole)"
     )
     run("add", "config.json", "--id", "x")
-    again = command_error(capsys, "add", "config.json", "--id", "x")
+    again = refuse("add", "config.json", "--id", "x")
     assert again == f"{own_zoo}/own/x.yaml: exists already (expected another --id, or --replace)"
     assert run("add", "config.json", "--id", "x", "--replace").code == 0
 
@@ -194,11 +190,9 @@ def test_validate_reports_an_entry_that_no_command_finds(run: Runner, own_zoo: P
     assert run("validate", str(path)).code == 0  # a file outside of a zoo may have any name
 
 
-def test_without_entries_or_files_validate_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_error(capsys, "validate") == (
-        "you have no entries yet (expected a PATH, or an entry from `paramcount add`)"
-    )
-    assert command_error(capsys, "validate", "gone.yaml") == "gone.yaml does not exist (expected a file or directory)"
+def test_without_entries_or_files_validate_says_so(refuse: Refuse) -> None:
+    assert refuse("validate") == ("you have no entries yet (expected a PATH, or an entry from `paramcount add`)")
+    assert refuse("validate", "gone.yaml") == "gone.yaml does not exist (expected a file or directory)"
 
 
 # ---- the JSON Schema of an entry
