@@ -180,24 +180,3 @@ def parse_svg(svg: str) -> ET.Element:
 def list_texts(root: ET.Element) -> list[str]:
     """The texts of an SVG in order."""
     return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
-
-
-def measure_path(path: str) -> Box:
-    """The bounding box of a path of straight lines: M, L, H, V and their relative forms."""
-    x = y = 0.0
-    points = []
-    for letter, rest in re.findall(r"([a-zA-Z])([^a-zA-Z]*)", path):
-        numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", rest)]
-        match letter:
-            case "M" | "L":
-                (x, y) = numbers
-            case "H":
-                (x,) = numbers
-            case "V":
-                (y,) = numbers
-            case "h":
-                x += numbers[0]
-            case "v":
-                y += numbers[0]
-        points.append((x, y))
-    return min(x for x, _ in points), min(y for _, y in points), max(x for x, _ in points), max(y for _, y in points)

@@ -1,5 +1,5 @@
-"""Reads what an explanation prints and works it out anew, with nothing of the package: formulas as text and in LaTeX,
-rows of a terminal.
+"""Reads what an explanation prints and works it out anew, with nothing of the package: formulas as text and in
+LaTeX.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-LEFT = 20  # columns of a terminal before a formula
 SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 TEXT = re.compile(
     r"(?P<number>\d[\d,]*)(?: [A-Za-z_][A-Za-z_/ -]*)?|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"
@@ -86,83 +85,3 @@ def evaluate_latex(formula: str, sizes: Mapping[str, int]) -> int:
         return sizes[(f"{first}_" if first else "") + rest.rstrip("}").replace("\\_", "_")]
 
     return evaluate_formula(formula, value, LATEX)
-
-
-# ---- a terminal
-
-
-class Row(NamedTuple):
-    formula: str
-    numbers: str
-    value: int
-
-
-class Page(NamedTuple):
-    """What stands on a terminal."""
-
-    sizes: dict[str, int]
-    rows: list[Row]  # formula, numbers, value
-    total: int
-    sums: list[tuple[str, str, int]]  # what experts sum to: (what, arithmetic, value)
-
-
-def parse_page(text: str) -> Page:
-    """A page of `explain`, read row by row."""
-    blocks = text.split("\n\n")[1:]
-    sizes: dict[str, int] = {}
-    if blocks[0].startswith("size"):
-        for row in blocks.pop(0).splitlines()[2:]:
-            name, number, *_ = [*row.split(), "", ""]
-            if row[0] != " " and re.fullmatch(r"[\d,]+", number):
-                sizes[name] = parse_integer(number)
-    formulas, *others = blocks
-    *rows, total = formulas.splitlines()
-    sums = [
-        found for block in others if "\n  one expert" in block for found in parse_arithmetic(block.splitlines()[1:])
-    ]
-    return Page(sizes, list(parse_lines(rows)), parse_integer(re.fullmatch(r"total +([\d,]+)", total)[1]), sums)  # type: ignore[index]
-
-
-def parse_integer(text: str) -> int:
-    return int(text.replace(",", ""))
-
-
-def parse_lines(rows: list[str]) -> list[Row]:
-    """Formulas, each over one row or more, with their numbers and the value below."""
-    found: list[Row] = []
-    formula, numbers = "", ""
-    for row in rows:
-        right = row[LEFT:].rstrip()
-        if row[LEFT - 1 : LEFT].strip() or (row[:LEFT].strip() and not formula and not re.match(r"\S", right)):
-            continue  # a long label, or what several lines sum to
-        if right.startswith("= "):
-            numbers = right[2:]
-        elif numbers:
-            numbers += (
-                "  " if right.startswith("   ") else " "
-            ) + right.strip()  # a value that had no room, or more of the numbers
-        elif right:
-            formula = f"{formula} {right.strip()}".strip()
-        if numbers and (match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", numbers)):
-            found.append(Row(formula, match[1].strip(), parse_integer(match[2])))
-            formula = numbers = ""
-        elif formula.startswith("tied to"):
-            assert re.fullmatch(r"tied to .*  0", formula), formula
-            formula = ""
-    assert not formula and not numbers, (formula, numbers)
-    return found
-
-
-def parse_arithmetic(rows: list[str]) -> list[tuple[str, str, int]]:
-    found: list[tuple[str, str, int]] = []
-    what = sum_ = ""
-    for row in rows:
-        right = row[LEFT:].rstrip()
-        what, sum_ = (
-            row[:LEFT].strip() or what,
-            (sum_ + ("  " if right.startswith("   ") else " ") + right.strip()).strip(),
-        )
-        if match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", sum_):
-            found.append((what, match[1], parse_integer(match[2])))
-            sum_ = ""
-    return found

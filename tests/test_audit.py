@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,39 +45,6 @@ def audit_verdict(model: str, column: str, claim: str) -> tuple[str, str]:
 
 # ---- the seed tables: every wrong cell according to the configs in tests/data/truth or, without a config, the paper
 
-WRONG: Mapping[str, Mapping[str, int]] = {
-    "GPT-2 Large": {"d_model": 1280},
-    "GPT-2 XL": {"size_fp32": 4 * 1557611200, "size_fp16": 2 * 1557611200},
-    "GPT-2": {"attention_heads": 25},
-    "Llama 2 70B": {"parameters": 68976648192},
-    "Llama 3.1 8B": {"context_length": 131072},
-    "Llama 3.1 70B": {"context_length": 131072},
-    "Llama 3.1 405B": {"context_length": 131072},
-    "Llama 3.2 1B": {"layers": 16, "attention_heads": 32, "context_length": 131072},
-    "Llama 3.2 3B": {"layers": 28, "d_model": 3072, "attention_heads": 24, "context_length": 131072},
-    "Llama 3.2 11B": {"layers": 40, "d_model": 4096, "attention_heads": 32, "context_length": 131072},
-    "Llama 3.2 90B": {"layers": 100, "d_model": 8192, "attention_heads": 64, "context_length": 131072}
-    | {"parameters": 88593355323},
-    "Llama 3.3 70B": {"context_length": 131072},
-    "Qwen-72B": {"context_length": 32768},
-    "Qwen1.5-MoE-A2.7B": {"layers": 24, "d_model": 2048, "attention_heads": 16, "context_length": 32768},
-    "Qwen2-0.5B": {"d_model": 896, "attention_heads": 14},
-    "Qwen2-7B": {"d_model": 3584},
-    "Qwen2-72B": {"context_length": 131072},
-    "Qwen2.5-0.5B": {"d_model": 896, "attention_heads": 14},
-    "Qwen2.5-7B": {"d_model": 3584},
-    "Qwen2.5-72B": {"context_length": 131072},
-    "DeepSeek-MoE": {"layers": 28, "d_model": 2048, "attention_heads": 16, "experts": 64},
-}
-OPEN: Mapping[str, set[str]] = {  # unpublished sizes, no claim, or sources that differ
-    "GPT-4": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
-    "GPT-4o": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
-    "Qwen-7B": {"context_length"},
-    "Qwen2.5-7B": {"context_length"},
-    "DeepSeek-V2": {"d_model", "attention_heads", "context_length"},
-    "DeepSeek-V3": {"context_length"},
-    "DeepSeek-R1": {"context_length"},
-}
 TRUTH = {
     "GPT-2 Small": "gpt2", "GPT-2 Medium": "gpt2-medium", "GPT-2 Large": "gpt2-large", "GPT-2 XL": "gpt2-xl",
     "GPT-1": "openai-gpt", "GPT-2": "gpt2-xl", "Llama 2 7B": "Llama-2-7b-hf", "Llama 2 13B": "Llama-2-13b-hf",
@@ -114,23 +80,6 @@ def list_true_sizes(model: str) -> dict[str, int]:
     config = found["config"].get("text_config", found["config"])
     sizes = {column: config[key] for column, keys in KEYS.items() for key in keys if key in config}
     return sizes | {"parameters": found["total"], "size_fp32": 4 * found["total"], "size_fp16": 2 * found["total"]}
-
-
-def test_exactly_the_cells_of_the_seed_tables_that_contradict_the_configs_are_wrong() -> None:
-    audit = pc.audit(SEEDS)
-    found: dict[str, dict[str, int | None]] = {}
-    open_: dict[str, set[str]] = {}
-    for row in audit.rows:
-        for one in row.cells:
-            if one.verdict == "wrong":
-                found.setdefault(row.model, {})[one.heading] = one.true
-            elif one.verdict == "not checkable" and not one.empty:
-                open_.setdefault(row.model, set()).add(one.heading)
-    assert found == WRONG
-    assert open_ == OPEN
-    assert [row.model for row in audit.rows] == [row["model"] for row in load_seeds()]
-    assert not audit.ok
-    assert audit.left_out == ("table",)
 
 
 @pytest.mark.parametrize("row", [row for row in load_seeds() if row["model"] in TRUTH], ids=lambda row: row["model"])
@@ -211,9 +160,11 @@ HEADINGS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind in HEADINGS for text in HEADINGS[kind].split("|")])
-def test_a_heading_is_parsed(kind: str | None, text: str) -> None:
-    assert parse_heading(text).kind == kind
+@pytest.mark.parametrize("kind", HEADINGS)
+def test_a_heading_is_parsed(kind: str | None) -> None:
+    assert {text: parse_heading(text).kind for text in HEADINGS[kind].split("|")} == dict.fromkeys(
+        HEADINGS[kind].split("|"), kind
+    )
 
 
 CELLS: dict[str, dict[int, str]] = {  # {heading: {number: cells}}
@@ -314,6 +265,12 @@ PUBLISHED_ERROR = (
     "also published in github openai/gpt-2@0503b1b24969:README.md (2019-05-03): "
     '"small (117M parameter) and medium (345M parameter) versions of GPT-2"'
 )
+UNTIED = "= total 596,049,920 plus tied LM head counted twice 155,582,464, rounded"
+TENS = (
+    "rounded to the nearest 10 B; "
+    "also published in github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md"
+)
+LEGACY = "= total 6,738,415,616 plus legacy buffers 2,048"
 VERDICTS: list[tuple[str, str, str, str, str]] = [  # model, column, claims, verdict, note
     ("llama-3.1-8b", "params", "8,030,261,248", "right", ""),
     ("llama-3.1-8b", "params", "8B", ROUND, ""),
@@ -373,6 +330,12 @@ VERDICTS: list[tuple[str, str, str, str, str]] = [  # model, column, claims, ver
     ("DeepSeek-V3.1", "context", "163840", "right", ""),
     ("qwen3-8b", "layers", "35-40", OPEN_, RANGE),
     ("llama-2-7b", "params", "6–13B", OPEN_, RANGE),
+    ("gpt2-small", "params", ".124B|,124B|+124M|124.M|~.12B|1.24e8", ROUND, ""),
+    ("gpt2-small", "params", "0B|0|0.0B|0.00T|1e9", TRUE_SMALL, ""),
+    ("qwen3-0.6b", "params", "0.75B", "wrong (correct: 596,049,920)", UNTIED),
+    ("mixtral-8x7b", "params", "12.9B", "wrong (correct: 46,702,792,704)", "= active 12,879,925,248, rounded"),
+    ("llama-2-70b", "params", "70B", "wrong (correct: 68,976,648,192)", TENS),
+    ("llama-2-7b", "params", "6,738,417,664", "wrong (correct: 6,738,415,616)", LEGACY),
 ]
 
 
@@ -399,25 +362,6 @@ def test_a_context_length_that_the_publisher_states_is_not_wrong(model: str, con
     Their configs have 40960 and 32768."""
     found = audit_cell(model, "context", context)
     assert found.verdict == "not checkable" and found.note.startswith("the sources disagree: ")
-
-
-@pytest.mark.parametrize(
-    ("model", "claim", "note"),
-    [
-        ("qwen3-0.6b", "0.75B", "= total 596,049,920 plus tied LM head counted twice 155,582,464, rounded"),
-        ("mixtral-8x7b", "12.9B", "= active 12,879,925,248, rounded"),
-        (
-            "llama-2-70b",
-            "70B",
-            "rounded to the nearest 10 B; "
-            "also published in github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md",
-        ),
-        ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 plus legacy buffers 2,048"),
-    ],
-)
-def test_a_wrong_number_of_parameters_is_explained(model: str, claim: str, note: str) -> None:
-    found = audit_cell(model, "params", claim)
-    assert (found.verdict, found.note) == ("wrong", note)
 
 
 @pytest.mark.parametrize(
@@ -461,7 +405,7 @@ def test_a_path_in_a_table_is_never_opened(tmp_path: Path) -> None:
 
 
 def find_doubts(**claims: str) -> list[tuple[str, str]]:
-    (row,) = pc.audit([{"model": "Nobody's-Model", **claims}]).rows
+    (row,) = pc.audit([{"model": "Q", **claims}]).rows
     assert row.verdict == ("wrong" if any(doubt.grade == "impossible" for doubt in row.doubts) else "not checkable")
     return [(doubt.grade, doubt.text) for doubt in row.doubts]
 
@@ -479,7 +423,6 @@ def find_doubts(**claims: str) -> list[tuple[str, str]]:
 )
 def test_a_contradiction_makes_the_row_wrong(claims: dict[str, str], text: str) -> None:
     assert ("impossible", text) in find_doubts(**claims)
-    assert not pc.audit([{"model": "Nobody's-Model", **claims}]).ok
 
 
 def test_a_difference_that_rounding_explains_is_not_a_contradiction() -> None:
@@ -660,11 +603,6 @@ def test_a_table_with_one_column_per_model_is_transposed() -> None:
     assert [line.cells[0] for line in from_text(empty, "f").claims[0].lines] == models[1:]
 
 
-def test_columns_are_models_only_if_the_zoo_has_one_of_them() -> None:
-    with pytest.raises(pc.ParamcountError, match="contains no table of claims: its columns are name, value"):
-        from_text("name,value\nlayers,12\n", "f")
-
-
 @pytest.mark.parametrize(
     ("text", "headings"),
     [
@@ -829,13 +767,25 @@ def test_standard_input_is_audited_like_a_file(run: Runner, monkeypatch: pytest.
     )
 
 
-def test_every_format_contains_every_verdict(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+EXCERPT = ("GPT-2 Small", "GPT-2 Large", "GPT-4", "Llama 3.2 11B")  # rows of the seed tables with every verdict
+
+
+@pytest.fixture
+def excerpt(tmp_path: Path) -> str:
+    """The path of a table of some rows."""
+    heading, *lines = SEEDS.read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "claims.csv"
+    path.write_text("\n".join([heading, *(line for line in lines if line.split(",")[1] in EXCERPT)]), encoding="utf-8")
+    return str(path)
+
+
+def test_every_format_contains_every_verdict(run: Runner, excerpt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    path = str(SEEDS)
+    path = excerpt
     text = run("audit", path).out
     assert max(map(len, text.splitlines())) <= 80
-    assert "39 rows: " in text and "unrecognised columns: table" in text
-    assert all(row["model"] in text for row in load_seeds())
+    assert "4 rows: " in text and "unrecognised columns: table" in text
+    assert all(model in text for model in EXCERPT)
     rows = list(csv.DictReader(io.StringIO(run("audit", path, "--csv").out)))
     found = json.loads(run("audit", path, "--json").out)
     assert found["schema_version"] == 2
@@ -858,25 +808,23 @@ def test_a_claim_is_printed_without_markup_and_with_the_unit_of_its_column() -> 
 
 
 def test_verdicts_are_coloured_only_on_a_terminal_and_the_layout_stays(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Runner, excerpt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    plain = run("audit", str(SEEDS)).out
+    plain = run("audit", excerpt).out
     assert "\x1b" not in plain
     monkeypatch.setattr("paramcount.cli.options.is_terminal", lambda: True)
-    coloured = run("audit", str(SEEDS)).out
+    coloured = run("audit", excerpt).out
     assert (
         "\x1b[31mwrong" in coloured
         and "\x1b[32mmatches when rounded" in coloured
         and "\x1b[33mnot checkable" in coloured
     )
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
-    run("audit", str(SEEDS), "-o", str(tmp_path / "audit.txt"))
+    run("audit", excerpt, "-o", str(tmp_path / "audit.txt"))
     assert "\x1b" not in (tmp_path / "audit.txt").read_text(encoding="utf-8")
-    assert "\x1b" not in run("audit", str(SEEDS), "--csv").out
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert run("audit", str(SEEDS)).out == plain
+    assert "\x1b" not in run("audit", excerpt, "--csv").out
 
 
 # ---- from Python
@@ -897,19 +845,6 @@ def test_rows_and_data_frames_are_audited_like_files() -> None:
         ("total", "rounded", 1557611200),
     ]
     assert pc.audit(pandas.DataFrame(rows)) == found == pc.audit(iter(rows))
-    assert pc.audit(SEEDS) == pc.audit(str(SEEDS))
-
-
-def test_an_audit_is_immutable_and_converts_to_json() -> None:
-    found = pc.audit([{"model": "gpt2-small", "layers": 12}])
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.rows = ()  # type: ignore[misc]
-    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
-    assert (found.ok, found.unlikely, found.rows[0].verdict) == (True, False, "right")
-    assert found.summary == {
-        "rows": {"right": 1, "rounded": 0, "wrong": 0, "not checkable": 0},
-        "cells": {"right": 1, "rounded": 0, "wrong": 0, "not checkable": 0, "no claim": 0},
-    }
 
 
 @pytest.mark.parametrize(
@@ -938,16 +873,6 @@ def test_endless_rows_are_an_error() -> None:
         pc.audit(endless())
 
 
-@pytest.mark.parametrize("claim", [".124B", ",124B", "+124M", "124.M", "~.12B", "1.24e8"])
-def test_numbers_are_read_as_people_type_them(claim: str) -> None:
-    assert audit_cell("gpt2-small", "parameters", claim).verdict == "rounded"
-
-
-@pytest.mark.parametrize("claim", ["0B", "0", "0.0B", "0.00T", "1e9"])
-def test_a_claim_of_nothing_is_wrong(claim: str) -> None:
-    assert audit_cell("gpt2-small", "parameters", claim).verdict == "wrong"
-
-
 def test_an_audit_loads_only_the_models_that_the_table_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is usual among the models is read from the table in the package."""
     loaded = set()
@@ -963,8 +888,3 @@ def test_an_audit_loads_only_the_models_that_the_table_names(monkeypatch: pytest
         cached.cache_clear()
     audit = pc.audit([{"model": "GPT-2 XL", "params": "1.6B", "layers": 48, "d_model": 1600, "heads": 25}])
     assert (audit.ok, loaded) == (True, {"gpt2-xl"})
-    rows = {row.id: row for row in consistency.list_zoo_rows()}
-    assert len(rows) > 100
-    assert {name: rows["gpt2-xl"].get_exact(name) for name in ("total", "n_layers", "d_model", "n_heads")} == {
-        "total": 1_557_611_200, "n_layers": 48, "d_model": 1600, "n_heads": 25,
-    }  # fmt: skip

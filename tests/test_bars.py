@@ -134,13 +134,6 @@ def test_ticks_of_a_log_scale_are_equidistant_decades() -> None:
     assert {"parameters (log scale)", "components", "0%", "50%", "100%"} <= set(found.texts)
 
 
-def test_a_model_has_a_second_bar_only_if_fewer_parameters_are_active() -> None:
-    found = read_bars(plot(["gpt2-small", "deepseek-v3"]))
-    assert len(found.bars) == 3
-    assert {"124M", "671B", "active 37.6B"} <= set(found.texts)
-    assert sum("active" in text for text in found.texts) == 1
-
-
 def test_the_legend_lists_exactly_the_drawn_components() -> None:
     texts = set(read_bars(plot(["gpt2-small", "llama-3.1-8b"])).texts)
     assert texts & set(COMPONENTS) == {"embedding", "position", "qkv", "output_projection", "mlp", "norm", "lm_head"}

@@ -17,14 +17,14 @@ import paramcount.zoo as zoo
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Unknown, activate, given, layers, linear, list_steps, lookup, lookup_position, norm
+from paramcount.flow import Data, Unknown, activate, layers, linear, lookup, lookup_position, norm
 from paramcount.gpt2 import forward_pass as gpt2_numpy
 from paramcount.gpt2.forward_pass import Array, forward, list_shapes, make_weights
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.zoo.checks import Check
-from paramcount.zoo.forward_pass_checks import OPERATIONS, WITHOUT_RESULT, RecordingArrays, check_forward_pass
+from paramcount.zoo.forward_pass_checks import check_forward_pass
 from tests.comparison import load_reference
 from tests.gpt2_files import FROZEN, make_frozen_weights
 from tests.refusing import error_of
@@ -88,53 +88,6 @@ def test_logits_equal_the_frozen_ones_of_the_reference() -> None:
     np.testing.assert_allclose(logits, FROZEN["logits"], rtol=0, atol=1e-9)
 
 
-def test_the_frozen_arrays_match_the_pass() -> None:
-    assert FROZEN["sizes"].items() <= TINY.to_dict().items()
-    assert {name: tuple(shape) for name, shape in FROZEN["arrays"].items()} == list_shapes(TINY)
-
-
-@pytest.mark.parametrize("name", list_shapes(TINY))
-def test_every_array_changes_the_logits(name: str) -> None:
-    weights = make_frozen_weights()
-    before = forward(weights, TOKENS, n_heads=2)
-    weights[name] = weights[name] + np.linspace(0.1, 0.2, weights[name].size).reshape(weights[name].shape)
-    assert np.abs(forward(weights, TOKENS, n_heads=2) - before).max() > 1e-5
-
-
-def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
-    arrays = RecordingArrays(
-        make_weights(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))}
-    )
-    forward(arrays, TOKENS, n_heads=2)
-    assert arrays.read == {name for name, _ in list_declared(TINY)}
-
-
-def test_every_intermediate_has_the_shape_of_its_declared_operation() -> None:
-    seen: list[tuple[str, tuple[int, ...]]] = []
-    forward(make_weights(TINY), TOKENS, n_heads=2, observe=lambda name, x: seen.append((name, x.shape)))
-    flow = [
-        (data, repeats)
-        for data, _, repeats, _ in list_steps(TINY.forward(given("tokens", "tokens")))
-        if data.inputs and not data.bodies and not isinstance(data.operation, WITHOUT_RESULT)
-    ]
-    outside, inside = [data for data, repeats in flow if not repeats], [data for data, repeats in flow if repeats]
-    expected = [
-        (type(data.operation), tuple(len(TOKENS) if n == "tokens" else n for n in data.shape))
-        for data in outside[:3] + 2 * inside + outside[3:]
-    ]
-    words = [(name.removeprefix("h.0.").removeprefix("h.1."), shape) for name, shape in seen]
-    assert [(OPERATIONS[word], shape) for word, shape in words] == expected
-    assert [shape for word, shape in words if word.startswith("attention ")][:2] == 2 * [(2, 6, 6)]
-
-
-def test_intermediates_are_named_by_layer_in_order() -> None:
-    seen: dict[str, Array] = {}
-    logits = forward(make_weights(TINY), TOKENS, n_heads=2, observe=seen.__setitem__)
-    names = list(OPERATIONS)
-    assert list(seen) == [*names[:3], *(f"h.{i}.{name}" for i in range(2) for name in names[3:-2]), *names[-2:]]
-    assert np.array_equal(seen["logits"], logits)
-
-
 def test_attention_weights_sum_to_one_over_the_past() -> None:
     seen: dict[str, Array] = {}
     forward(make_frozen_weights(), TOKENS, n_heads=2, observe=seen.__setitem__)
@@ -151,16 +104,6 @@ def test_observing_intermediates_changes_nothing() -> None:
             x[:] = 0
 
     assert np.array_equal(forward(weights, TOKENS, n_heads=2, observe=meddle), forward(weights, TOKENS, n_heads=2))
-
-
-@pytest.mark.parametrize("place", range(6))
-def test_a_token_changes_only_logits_from_its_position_on(place: int) -> None:
-    other = [*TOKENS[:place], 11, *TOKENS[place + 1 :]]
-    change = np.abs(
-        forward(make_frozen_weights(), TOKENS, n_heads=2) - forward(make_frozen_weights(), other, n_heads=2)
-    ).max(axis=-1)
-    assert change[:place].max(initial=0) < 1e-12
-    assert change[place:].min() > 1e-3
 
 
 def test_the_pass_runs_with_one_token_and_with_all_positions() -> None:

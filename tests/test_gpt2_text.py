@@ -17,7 +17,6 @@ from paramcount.execution.text import (
     NextToken,
     TextRun,
     format_next_token,
-    format_probability,
     format_token,
     format_tokens,
     run_text,
@@ -112,11 +111,6 @@ def test_numpy_error_settings_do_not_affect_the_pass(weights: Path) -> None:
     with np.errstate(all="raise"):
         assert predict(weights, TEXT) == before
         assert predict(path, TEXT, top=23).next_words[-1].probability == 0  # e^-1000 and less
-
-
-def test_a_text_may_have_as_many_tokens_as_there_are_positions(weights: Path) -> None:
-    assert predict(weights, "w1").ids == (1,)
-    assert len(predict(weights, " ".join(WORDS[:11])).ids) == 11
 
 
 def test_an_unused_row_of_the_embedding_is_a_word_without_text(weights: Path) -> None:
@@ -433,13 +427,6 @@ def test_the_json_contains_the_whole_run(weights: Path) -> None:
     assert data["intermediates"][-1] == {"name": "wte: linear", "shape": [6, 23]}
     assert data["next_words"] == [word._asdict() for word in found.next_words]
     assert data["notes"] == list(found.notes)
-
-
-@pytest.mark.parametrize(
-    ("share", "text"), [(1.0, "100.00%"), (0.5, "50.00%"), (0.00006, "0.01%"), (0.00004, "< 0.01%"), (0.0, "< 0.01%")]
-)
-def test_probabilities_are_percentages(share: float, text: str) -> None:
-    assert format_probability(share) == text
 
 
 def test_a_long_or_hostile_token_stays_on_its_line() -> None:

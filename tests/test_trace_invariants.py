@@ -217,22 +217,6 @@ def test_the_weights_of_the_steps_sum_to_the_total(id: str) -> None:
 
 
 @in_batches("id", MODELS, size=20, grouped=True)
-def test_stored_shapes_in_a_trace_are_those_of_the_count(id: str) -> None:
-    """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts *
-    d_ff, d_model].
-    """
-    model = load_model(id)
-    declared, found = Counter[tuple[str, Shape]](), Counter[tuple[str, Shape]]()
-    for tensor in count_model(model).tensors:
-        declared[tensor.name, tensor.shape] += prod(repeat.count for repeat in tensor.repeats if repeat.axis == "layer")
-    for step in trace_once(model, TraceOptions(5)).steps:
-        for held in step.weights:
-            if 0 not in held.stored:  # kinds of layers may differ in settings alone, which a count does not read
-                found[held.name, held.stored] += prod(scope.copies for scope in step.layers)
-    assert found - declared == Counter()
-
-
-@in_batches("id", MODELS, size=20, grouped=True)
 def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(id: str) -> None:
     model = load_model(id)
     for step in trace_once(model, TraceOptions(5)).steps:

@@ -348,21 +348,6 @@ def test_a_window_of_qwen_that_is_not_stated_is_the_default(model_type: str, key
     assert trace({**others, key: usual - 1}, past=40_000).cached_elements != unstated
 
 
-def test_grouped_queries_share_keys_when_decoding() -> None:
-    """Llama 3.1 8B: 32 query heads and 8 KV heads of size 128 (arXiv:2407.21783, table 3)."""
-    found = trace("llama-3.1-8b", past=99)
-    (queries,), (keys,) = steps_with_text(found, "queries"), steps_with_text(found, "keys")
-    assert (queries.out, keys.out) == ((1, 32, 128), (1, 8, 128))
-    assert [step.out for step in found.steps if step.op == "KV cache"] == [(100, 8, 128), (100, 8, 128)]
-    (scores,) = [step for step in found.steps if step.op == "QKᵀ"]
-    assert (scores.inputs, scores.out, scores.heads) == (((1, 32, 128), (100, 8, 128)), (32, 1, 100), 32)
-
-
-def test_a_latent_cache_has_576_elements_per_token_and_layer() -> None:
-    """DeepSeek-V3: a latent of 512 and a rotated key of 64 (arXiv:2412.19437, section 4.2), 61 layers."""
-    assert trace("deepseek-v3", tokens=10).cached_elements == 10 * 61 * (512 + 64)
-
-
 def test_a_window_limits_attention_and_the_cache() -> None:
     """Mistral 7B v0.1: a window of 4,096 (arXiv:2310.06825, table 1), which includes the next token."""
     found = trace("mistral-7b-v0.1", past=9999)
