@@ -6,7 +6,7 @@ from math import prod
 
 from paramcount.costs.caches import CacheGroup
 from paramcount.costs.engines.sglang.engine import SGLANG, divide_requests
-from paramcount.costs.engines.sglang.pools import SglangOptions, make_pools
+from paramcount.costs.engines.sglang.pools import SglangOptions, count_index_bytes, make_pools
 from tests.logged import GIB, LoggedFigure, measure
 
 
@@ -40,6 +40,9 @@ def count_figure(engine: str, row: LoggedFigure) -> float:
     if row.figure.startswith("full_"):
         groups = [group for group in groups if not group.longest]
         size = (request.context + pools.page) * pools.full_bytes
+    if row.figure == "latent_gib":
+        indexed = sum(group.layers * count_index_bytes(prod(group.shapes[2])) for group in groups)
+        return (size - (request.context + pools.page) * indexed) / GIB
     if row.figure.startswith("draft_"):
         size -= count_without_draft(engine, row)
     if row.figure == "draft_kv_gib":

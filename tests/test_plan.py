@@ -206,12 +206,6 @@ def test_a_config_is_planned_with_its_directory(run: Runner, tmp_path: Any) -> N
     assert json.loads(found.out)["deployments"][0]["command"].startswith(f"vllm serve {tmp_path} ")
 
 
-def test_a_change_of_sizes_is_an_argument_of_memory() -> None:
-    (it,) = pc.plan("llama-3.1-8b", gpu="a10", set={"n_layers": 16}).deployments
-    assert it.arguments["set"] == {"n_layers": 16}
-    confirm("llama-3.1-8b", it)
-
-
 def test_experts_are_divided_whole_if_tensor_parallelism_would_cut_their_blocks(run: Runner) -> None:
     # 1,536 columns per expert in blocks of 128: 8 GPUs would have one and a half blocks, 4 GPUs have three.
     (eight,) = pc.plan("minimax-m2.7", users=16, context=32_768, gpu="h100").deployments

@@ -34,10 +34,6 @@ def test_some_backends_force_a_page_size(backend: str, page: int) -> None:
     assert count_kv("llama-3.1-8b", 1000, attention_backend=backend) == tokens * LLAMA_TOKEN
 
 
-def test_a_draft_like_the_model_has_the_cache_of_one_layer() -> None:
-    assert count_kv("llama-3.1-8b", 1000, speculative_algorithm="EAGLE") == 1001 * LLAMA_TOKEN * 33 // 32
-
-
 @pytest.mark.parametrize(("dtype", "bits_of_two"), [("fp8", 16), ("fp4", 9), ("mxfp8", 16.5)])
 def test_caches_of_few_bits_keep_scales(dtype: str, bits_of_two: float) -> None:
     # Per value FP4 takes 4 bits and a 16th of a byte, MXFP8 8 bits and a 32nd of a byte.

@@ -9,7 +9,7 @@ import pytest
 
 import paramcount as pc
 from tests.browser.chromium import Browser, find_chromium, run_browser
-from tests.browser.test_explore_page import go, open_page, wait_for
+from tests.browser.exploring import await_value, go, open_page
 
 ROUNDS = 5
 MOVES = 200
@@ -47,7 +47,7 @@ def test_a_page_with_the_whole_zoo(tmp_path: Path) -> None:
                 else:
                     open_page(browser, path)
                     go(browser, "#change/llama-3.1-8b")
-                    moves[name].append(wait_for(browser, MOVE))
+                    moves[name].append(await_value(browser, MOVE))
                     open_page(browser, path)
                 paints[name].append(read_first_paint(browser))
     for name, times in paints.items():
@@ -59,4 +59,4 @@ def test_a_page_with_the_whole_zoo(tmp_path: Path) -> None:
 def read_first_paint(browser: Browser) -> float:
     """Milliseconds from the start of the navigation to the first contentful paint."""
     entry = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
-    return float(wait_for(browser, f"new Promise((done) => setTimeout(() => done({entry} ?? 0), 200))"))
+    return float(await_value(browser, f"new Promise((done) => setTimeout(() => done({entry} ?? 0), 200))"))

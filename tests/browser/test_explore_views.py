@@ -9,50 +9,40 @@ import pytest
 
 import paramcount as pc
 from tests.browser.chromium import Browser
-from tests.browser.test_explore_page import FEW, WAIT, go, open_page, press, wait_for
+from tests.browser.exploring import MODELS, go, open_page, press, wait, wait_until
 
 pytestmark = pytest.mark.browser
-MODELS = [*FEW, "qwen3-8b", "llama-3.1-8b", "qwen2-7b"]
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "explore.html"
-    path.write_text(pc.explore_page(MODELS), encoding="utf-8")
-    return path
 
 
 def type_text(browser: Browser, text: str) -> None:
     browser.ask("Input.insertText", text=text)
-    wait_for(browser, WAIT)
+    wait(browser)
 
 
-def test_a_name_and_enter_open_the_model(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_a_name_and_enter_open_the_model(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     browser.value("document.querySelector('#search input').focus(); 1")
     type_text(browser, "Qwen/Qwen3-8B")
     press(browser, "Enter")
-    wait_for(browser, WAIT)
-    assert browser.value("location.hash") == "#model/qwen3-8b"
+    wait_until(browser, "location.hash === '#model/qwen3-8b'")
+    wait(browser)
     assert browser.value("document.querySelector('main h1').checkVisibility()") is False  # that of the start
     assert browser.value("document.querySelector('#app h1').innerText") == "Qwen3 8B"
 
 
-def test_the_arrow_keys_choose_among_what_a_search_finds(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_the_arrow_keys_choose_among_what_a_search_finds(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     browser.value("document.querySelector('#search input').focus(); 1")
     type_text(browser, "qwen")
     options = browser.value("[...document.querySelectorAll('#search [role=option]')].map((one) => one.innerText)")
     assert [text.partition(" (")[0].rsplit(" ", 1)[0] for text in options] == ["Qwen3 8B", "Qwen2-VL 2B", "Qwen2 7B"]
     press(browser, "ArrowDown")
-    wait_for(browser, WAIT)
     press(browser, "Enter")
-    wait_for(browser, WAIT)
-    assert browser.value("location.hash") == "#model/qwen2-vl-2b"
+    wait_until(browser, "location.hash === '#model/qwen2-vl-2b'")
 
 
-def test_a_mistyped_name_finds_the_nearest_and_an_unknown_one_says_so(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_a_mistyped_name_finds_the_nearest_and_an_unknown_one_says_so(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     browser.value("document.querySelector('#search input').focus(); 1")
     type_text(browser, "depseek-v3")
     assert browser.value("document.querySelector('#search [role=option]').innerText").startswith("DeepSeek-V3")
@@ -60,8 +50,8 @@ def test_a_mistyped_name_finds_the_nearest_and_an_unknown_one_says_so(browser: B
     assert browser.value("document.querySelector('#search .hint').innerText") == "No model has this name."
 
 
-def test_the_view_of_a_model_says_how_large_it_is_and_why_others_say_685b(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_the_view_of_a_model_says_how_large_it_is_and_why_others_say_685b(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     go(browser, "#model/deepseek-v3")
     text = browser.value("document.querySelector('#app').innerText")
     # "671B total parameters with 37B activated", "The total size of DeepSeek-V3 models on Hugging Face is 685B, which
@@ -73,8 +63,10 @@ def test_the_view_of_a_model_says_how_large_it_is_and_why_others_say_685b(browse
     assert links == [f"#{view}/deepseek-v3" for view in ("fit", "change", "inside", "compare")]
 
 
-def test_the_newest_model_is_first_and_the_longest_context_below_a_size_is_found(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_the_newest_model_is_first_and_the_longest_context_below_a_size_is_found(
+    browser: Browser, explored: Path
+) -> None:
+    open_page(browser, explored)
     names = "[...document.querySelectorAll('.models tbody th a')].map((link) => link.innerText)"
     go(browser, "#browse")
     dates = browser.value("[...document.querySelectorAll('.models tbody td:last-child')].map((cell) => cell.innerText)")
@@ -86,15 +78,15 @@ def test_the_newest_model_is_first_and_the_longest_context_below_a_size_is_found
 
 
 @pytest.mark.parametrize("width", [360, 768])
-def test_the_table_needs_no_scrolling_to_the_side(browser: Browser, page: Path, width: int) -> None:
-    open_page(browser, page, width=width)
+def test_the_table_needs_no_scrolling_to_the_side(browser: Browser, explored: Path, width: int) -> None:
+    open_page(browser, explored, width=width)
     go(browser, "#browse")
     assert browser.value("document.documentElement.scrollWidth") == width
     assert "671B" in browser.value("document.querySelector('.models').innerText")
 
 
-def test_a_copied_number_has_all_of_its_digits(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_a_copied_number_has_all_of_its_digits(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     copied = browser.value("""(() => {
       const number = [...document.querySelectorAll("#start [data-copy]")].find((one) => one.innerText === "8.03B");
       getSelection().selectAllChildren(number);
@@ -105,21 +97,21 @@ def test_a_copied_number_has_all_of_its_digits(browser: Browser, page: Path) -> 
     assert copied == "8030261248"
 
 
-def test_the_theme_that_is_chosen_is_remembered(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_the_theme_that_is_chosen_is_remembered(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     paper = "getComputedStyle(document.body).backgroundColor"
     assert browser.value(paper) == "rgb(255, 255, 255)"
     browser.value("document.getElementById('theme').click(); document.getElementById('theme').click(); 1")
     assert browser.value(paper) == "rgb(15, 19, 24)"
-    open_page(browser, page)
+    open_page(browser, explored)
     assert browser.value(paper) == "rgb(15, 19, 24)"
     assert browser.value("document.getElementById('theme').innerText") == "Theme: dark"
     browser.value("document.getElementById('theme').click(); 1")
     assert browser.value(paper) == "rgb(255, 255, 255)"
 
 
-def test_a_model_prints_on_two_pages(browser: Browser, page: Path) -> None:
-    open_page(browser, page)
+def test_a_model_prints_on_two_pages(browser: Browser, explored: Path) -> None:
+    open_page(browser, explored)
     go(browser, "#model/deepseek-v3")
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", browser.printed())) <= 2
 
@@ -139,16 +131,16 @@ new MutationObserver(() => {
 @pytest.mark.parametrize("width", [360, 768, 1280])
 @pytest.mark.parametrize("address", ["", "#model/deepseek-v3"])
 def test_an_article_is_there_before_its_map_and_nothing_moves_while_the_page_opens(
-    browser: Browser, page: Path, address: str, width: int
+    browser: Browser, explored: Path, address: str, width: int
 ) -> None:
     browser.ask("Page.navigate", url="about:blank")
     script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-    open_page(browser, page, width=width, address=address)
-    wait_for(browser, WAIT)
-    wait_for(browser, "new Promise((done) => setTimeout(done, 300))")
+    open_page(browser, explored, width=width, address=address)
+    if address:
+        wait_until(browser, "document.querySelector('#app .whole-map svg')")
+    wait(browser)
     browser.ask("Page.removeScriptToEvaluateOnNewDocument", **script)
     assert browser.value("shifts") < 0.01
     if address:
-        assert browser.value("!!document.querySelector('#app .whole-map svg')")
         height = browser.value("document.querySelector('#app .whole-map').offsetHeight")
         assert browser.value("first") == {"early": True, "height": height}

@@ -13,35 +13,27 @@ import paramcount as pc
 from paramcount.costs.memory import Memory
 from paramcount.output.numbers import format_bytes, format_count
 from paramcount.zoo.what_if import change_sizes
-from tests.browser.chromium import Browser, run_browser
-from tests.browser.test_explore_page import WAIT, go, open_page, wait_for
+from tests.browser.chromium import Browser
+from tests.browser.exploring import await_value, go, open_page, wait, wait_until
 
 pytestmark = pytest.mark.browser
-IDS = ["gpt2-small", "deepseek-v3", "gpt-oss-20b", "gemma-3-27b", "mamba-130m"]
 ANSWER = "document.querySelector('.answer').innerText"
 ERRORS = "[...document.querySelectorAll('.errors li')].map((item) => item.innerText)"
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("play") / "explore.html"
-    path.write_text(pc.explore_page(IDS), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def whole(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with run_browser(tmp_path_factory.mktemp("browser")) as browser:
-        open_page(browser, path)
-        yield browser
-        assert browser.complaints() == []
+def whole(browser: Browser, explored: Path) -> Iterator[Browser]:
+    """The page, which stays open for all tests."""
+    open_page(browser, explored)
+    yield browser
+    assert browser.complaints() == []
 
 
 def click(browser: Browser, selector: str, text: str) -> None:
     """Press the button with this text."""
     buttons = f"[...document.querySelectorAll({json.dumps(selector)})]"
     browser.value(f"{buttons}.find((button) => button.innerText === {json.dumps(text)}).click(); 1")
-    wait_for(browser, WAIT)
+    wait(browser)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +109,8 @@ def test_invalid_sizes_keep_the_last_valid_result_and_name_the_nearest_values(wh
       field.dispatchEvent(new Event("input", { bubbles: true }));
       return 1;
     })()""")
-    wait_for(whole, WAIT)
-    assert whole.value("location.hash") == f"#change/{id}?d_ff=16384&n_kv_heads=6"
+    wait(whole)
+    wait_until(whole, f"location.hash === '#change/{id}?d_ff=16384&n_kv_heads=6'")
     assert len(whole.value(ERRORS)) == 1
     assert f"{pc.count(id, set=wider).total:,}" in whole.value("document.querySelector('.stale').innerText")
     below, above = (
@@ -159,8 +151,8 @@ def test_each_move_of_a_slider_shows_its_count_and_the_address_is_written_at_res
     go(whole, "#change/gpt2-small")
     slider = "document.querySelector('[aria-label^=\"d_ff, slider\"]')"
     whole.value(f"{slider}.value = 6144; {slider}.dispatchEvent(new Event('input', {{ bubbles: true }})); 1")
-    wait_for(whole, WAIT)
-    found = wait_for(whole, MOVES)
+    wait(whole)
+    found = await_value(whole, MOVES)
     counts = [pc.count("gpt2-small", set={"d_ff": 6144, "n_layers": n}) for n in range(1, 25)]
     assert found["shown"] == [f"{count.total:,}" for count in counts]
     assert found["addresses"] == ["#change/gpt2-small?d_ff=6144&n_layers=24"] == [found["hash"]]

@@ -14,6 +14,7 @@ from paramcount.api import report
 from paramcount.drawing.bars import plot_rows
 from paramcount.drawing.report import render_page
 from tests.browser.chromium import Browser
+from tests.browser.exploring import press_at_once
 from tests.test_bars import hostile_row
 from tests.test_report import MARKUP, fill_entry
 
@@ -51,6 +52,11 @@ WIDE = """[...document.body.querySelectorAll('*')]
   .map(node => node.outerHTML.slice(0, 80))"""
 
 
+# Tables and drawings that do not fit the screen.
+CUT = """[...document.querySelectorAll('.scroll')].filter(node => node.scrollWidth > node.clientWidth + 1)
+  .map(node => node.getAttribute('aria-label') + ' ' + node.scrollWidth + ' > ' + node.clientWidth)"""
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports, and the bars alone."""
@@ -85,19 +91,10 @@ def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(
     assert browser.value("document.documentElement.scrollWidth") == width
     assert browser.value(WIDE) == []
     assert browser.value(FAINT) == []
+    if name != "hostile.html":  # whose words are long
+        assert browser.value(CUT) == []
     red, green, blue = browser.value("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
     assert (red + green + blue < 120) is dark
-
-
-CUT = """[...document.querySelectorAll('.scroll')].filter(node => node.scrollWidth > node.clientWidth + 1)
-  .map(node => node.getAttribute('aria-label') + ' ' + node.scrollWidth + ' > ' + node.clientWidth)"""
-
-
-@pytest.mark.parametrize("width", [360, 800, 1280])
-@pytest.mark.parametrize("name", ["one.html", "several.html", "config.html"])
-def test_tables_and_drawings_fit_the_screen(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
-    open_page(browser, pages[name], width=width)
-    assert browser.value(CUT) == []
 
 
 def test_a_cell_on_a_phone_has_the_heading_of_its_column(browser: Browser, pages: dict[str, Path]) -> None:
@@ -173,22 +170,16 @@ def test_even_a_script_in_the_page_would_not_run(browser: Browser, pages: dict[s
 
 def test_the_keyboard_reaches_the_content_and_what_scrolls(browser: Browser, pages: dict[str, Path]) -> None:
     open_page(browser, pages["one.html"], width=360)
-
-    def press_key(key: str, code: int) -> None:
-        for kind in ("keyDown", "keyUp"):
-            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
-            browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
-
-    press_key("Tab", 9)
+    press_at_once(browser, "Tab")
     assert browser.value("document.activeElement.className") == "skip"
     box = browser.value("JSON.parse(JSON.stringify(document.activeElement.getBoundingClientRect()))")
     assert box["left"] >= 0 and box["top"] >= 0 and box["width"] > 40
     assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    press_key("Enter", 13)
+    press_at_once(browser, "Enter")
     assert browser.value("document.activeElement.id") == "content"
     reached = set()
     for _ in range(40):
-        press_key("Tab", 9)
+        press_at_once(browser, "Tab")
         reached.add(
             browser.value("document.activeElement.getAttribute('aria-label') || document.activeElement.tagName")
         )

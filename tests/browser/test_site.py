@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import time
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,25 +13,26 @@ import paramcount as pc
 from paramcount.explore.site import write_site
 from paramcount.zoo import load_entry
 from tests.browser.chromium import Browser
+from tests.browser.exploring import AXE, await_value, find_violations, wait_until
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("markdown_it")
 MODELS = ("gpt2-small", "qwen3-8b", "deepseek-v3", "deepseek-v2", "llama-3.1-8b", "mixtral-8x7b")
 PAGES = ("index", "models/index", "models/deepseek-v3/index", "families/deepseek/index", "guides/terms/index",
          "guides/gallery/index", "404")  # fmt: skip
-AXE = Path(pc.__file__).parent / "explore" / "node_modules" / "axe-core" / "axe.min.js"
-VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(
-  violations.map(({ id, nodes }) => [id, nodes.length, nodes[0].html.slice(0, 200)])))"""
 WIDE = """[...document.body.querySelectorAll("*")]
   .filter((node) => !node.closest(".scroll, .skip, .search ul, pre"))
   .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
   .map((node) => node.outerHTML.slice(0, 80))"""
-SHIFTS = """new Promise((resolve) => {
+SHIFTS = """(async () => {
+  await document.fonts.ready;
+  for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
   let sum = 0;
   new PerformanceObserver((list) => list.getEntries().forEach((shift) => (sum += shift.value)))
     .observe({ type: "layout-shift", buffered: true });
-  setTimeout(() => resolve(sum), 300);
-})"""
+  await new Promise((done) => setTimeout(done, 30));
+  return sum;
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +40,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site") / "site"
     write_site(str(place), list(map(load_entry, MODELS)))
     return place
-
-
-def await_value(browser: Browser, expression: str) -> Any:
-    answer = browser.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-    assert "exceptionDetails" not in answer, answer
-    return answer["result"].get("value")
-
-
-def wait_for(browser: Browser, expression: str) -> None:
-    deadline = time.monotonic() + 30
-    while not browser.value(expression):
-        assert time.monotonic() < deadline, expression
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -74,16 +60,15 @@ def test_a_page_is_silent_fits_the_screen_and_does_not_move(
 @pytest.mark.parametrize("page", PAGES)
 def test_axe_finds_no_violation(browser: Browser, site: Path, page: str, *, dark: bool) -> None:
     browser.open(site / f"{page}.html", dark=dark)
-    browser.value(AXE.read_text(encoding="utf-8") + "; 0")
-    assert json.loads(await_value(browser, VIOLATIONS)) == []
+    assert find_violations(browser) == []
 
 
 def test_the_search_finds_a_model_and_opens_its_page(browser: Browser, site: Path) -> None:
     browser.open(site / "index.html")
     browser.value("document.getElementById('search').focus()")
-    wait_for(browser, "!!document.querySelector('script[src=\"models.js\"]')")
+    wait_until(browser, "!!document.querySelector('script[src=\"models.js\"]')")
     browser.ask("Input.insertText", text="Deep seek v3")
-    wait_for(browser, "!document.getElementById('found').hidden")
+    wait_until(browser, "!document.getElementById('found').hidden")
     assert browser.value("[...document.querySelectorAll('#found a')].map((link) => link.textContent)") == [
         "DeepSeek-V3671B"
     ]
@@ -153,6 +138,6 @@ def test_at_any_depth_the_page_that_is_not_found_links_to_the_folder_of_its_site
     browser: Browser, server: str, path: str
 ) -> None:
     browser.ask("Page.navigate", url=f"{server}/{path}")
-    wait_for(browser, "document.querySelector('h1')?.textContent === 'Page not found'")
+    wait_until(browser, "document.querySelector('h1')?.textContent === 'Page not found'")
     links = "[...document.links].map((link) => link.pathname).join()"
-    wait_for(browser, f"{links} === '/some/models/,/some/models/models/'")
+    wait_until(browser, f"{links} === '/some/models/,/some/models/models/'")

@@ -12,55 +12,28 @@ import pytest
 import paramcount as pc
 from paramcount.tiny import ALPHABET, NAMES, encode, find_folder
 from tests.browser.chromium import Browser
+from tests.browser.exploring import open_page, press, wait_until
 
 pytestmark = pytest.mark.browser
 ANSWER = "[...document.querySelectorAll('article')].map((one) => one.querySelector('.tokens').textContent)"
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tiny") / "explore.html"
-    path.write_text(pc.explore_page(["gpt2-small"]), encoding="utf-8")
-    return path
-
-
-def wait_until(browser: Browser, condition: str) -> None:
-    """Wait until something is true of the page, for at most 20 seconds."""
-    look = f"""new Promise((done, fail) => {{
-      const end = Date.now() + 20000;
-      const wait = () => (Date.now() > end ? fail(document.body.innerText) : setTimeout(look, 20));
-      const look = () => (({condition}) ? done(1) : wait());
-      look();
-    }})"""
-    answer = browser.ask("Runtime.evaluate", expression=look, awaitPromise=True, returnByValue=True)
-    assert "exceptionDetails" not in answer, answer
-
-
-def open_run(browser: Browser, page: Path, address: str, **options: Any) -> None:
-    browser.open(page, **options)
+def open_run(browser: Browser, explored: Path, address: str, **options: Any) -> None:
+    open_page(browser, explored, **options)
     browser.value(f"location.hash = {json.dumps(address)}")
     wait_until(browser, "document.querySelector('.tokens')")
 
 
-def press(browser: Browser, key: str) -> None:
-    for kind in ("keyDown", "keyUp"):
-        text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
-        browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key], **text)
-
-
-KEYS = {"Enter": 13, "ArrowDown": 40}
-
-
-def test_the_three_models_sort_side_by_side(browser: Browser, page: Path) -> None:
-    open_run(browser, page, f"#run/{','.join(NAMES)}?text=dbca")
+def test_the_three_models_sort_side_by_side(browser: Browser, explored: Path) -> None:
+    open_run(browser, explored, f"#run/{','.join(NAMES)}?text=dbca")
     assert browser.value(ANSWER) == ["dbca|abcd."] * 3
     assert browser.value("document.querySelectorAll('p.right').length") == 3
     assert browser.complaints() == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_probabilities_are_those_of_numpy(browser: Browser, page: Path, name: str) -> None:
-    open_run(browser, page, f"#run/{name}?text=wxyzab&at=2")
+def test_the_probabilities_are_those_of_numpy(browser: Browser, explored: Path, name: str) -> None:
+    open_run(browser, explored, f"#run/{name}?text=wxyzab&at=2")
     logits = pc.run(name, find_folder(name) or "", encode("wxy")).logits[-1].astype(np.float64)
     powers = np.exp(logits - logits.max())
     likeliest = np.argsort(-powers, kind="stable")[:5]
@@ -69,8 +42,8 @@ def test_the_probabilities_are_those_of_numpy(browser: Browser, page: Path, name
     assert found == expected
 
 
-def test_letters_can_be_typed_and_others_are_left_out(browser: Browser, page: Path) -> None:
-    open_run(browser, page, "#run/tiny-gpt2")
+def test_letters_can_be_typed_and_others_are_left_out(browser: Browser, explored: Path) -> None:
+    open_run(browser, explored, "#run/tiny-gpt2")
     browser.value(
         "(() => { const field = document.querySelector('.letters input');"
         "field.value = 'Hi 5!'; field.dispatchEvent(new Event('input', { bubbles: true })); })()"
@@ -81,17 +54,17 @@ def test_letters_can_be_typed_and_others_are_left_out(browser: Browser, page: Pa
 
 
 def test_a_head_that_is_switched_off_stands_in_the_address_and_changes_the_picture(
-    browser: Browser, page: Path
+    browser: Browser, explored: Path
 ) -> None:
-    open_run(browser, page, "#run/tiny-gpt2?text=dbca")
+    open_run(browser, explored, "#run/tiny-gpt2?text=dbca")
     browser.value("document.querySelectorAll('.switch input')[1].click()")
     wait_until(browser, "location.hash.includes('off=0.1')")
     wait_until(browser, "document.querySelector('.isOff')")
     assert "Switched off: head 1 of layer 0." in browser.value("document.querySelector('article').innerText")
 
 
-def test_keys_step_through_tokens_and_operations(browser: Browser, page: Path) -> None:
-    open_run(browser, page, "#run/tiny-mamba?text=dbca&at=2")
+def test_keys_step_through_tokens_and_operations(browser: Browser, explored: Path) -> None:
+    open_run(browser, explored, "#run/tiny-mamba?text=dbca&at=2")
     browser.value(
         "[...document.querySelectorAll('main button')].find((one) => one.textContent.startsWith('Next token')).focus()"
     )
@@ -108,15 +81,15 @@ def test_keys_step_through_tokens_and_operations(browser: Browser, page: Path) -
     wait_until(browser, "document.activeElement.getAttribute('aria-pressed') === 'true'")
 
 
-def test_an_unknown_model_is_named_with_those_that_there_are(browser: Browser, page: Path) -> None:
-    open_run(browser, page, "#run/tiny-gpt3")
+def test_an_unknown_model_is_named_with_those_that_there_are(browser: Browser, explored: Path) -> None:
+    open_run(browser, explored, "#run/tiny-gpt3")
     assert browser.value("document.querySelector('[role=alert]').textContent") == (
         "There is no tiny model tiny-gpt3. There are tiny-gpt2, tiny-mixtral, tiny-mamba."
     )
 
 
-def test_what_cannot_be_switched_off_is_named(browser: Browser, page: Path) -> None:
-    open_run(browser, page, "#run/tiny-mamba?text=dbca&off=0.state,0.7")
+def test_what_cannot_be_switched_off_is_named(browser: Browser, explored: Path) -> None:
+    open_run(browser, explored, "#run/tiny-mamba?text=dbca&off=0.state,0.7")
     assert browser.value("document.querySelector('[role=alert]').textContent") == (
         "tiny-mamba has no 0.7 to switch off. It has 0.state, 1.state."
     )
