@@ -20,9 +20,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import paramcount
-import paramcount.zoo as zoo
-from paramcount.counting.count import count_sizes
-from paramcount.zoo import count_model, make_model, read_entry
 from tests.headers import write_file
 from tests.huge import write_deepseek, write_llama
 
@@ -89,42 +86,25 @@ def test_a_command_against_building_the_model_on_the_meta_device(benchmark: Any)
     compare_processes(benchmark, COMMAND, REFERENCE, 5)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [["why", "gpt-oss-20b", "3.6B"], ["explain", "deepseek-v3"], ["trace", "deepseek-v3"]],
-    ids=lambda line: line[0],
-)
-def test_a_command_that_explains_against_one_that_counts(benchmark: Any, line: list[str]) -> None:
-    """The goal is 1.5 times at most."""
-    compare_processes(
-        benchmark,
-        f"from paramcount.cli import main; main({line!r})",
-        f"from paramcount.cli import main; main([{line[1]!r}])",
-        ROUNDS,
-    )
+MANY = ["--context", "8k", "--engine", "vllm"]
+# (command, another that it takes at most so many times as long as, times)
+GOALS = [
+    (["why", "gpt-oss-20b", "3.6B"], ["gpt-oss-20b"], 1.5),
+    (["explain", "deepseek-v3"], ["deepseek-v3"], 1.5),
+    (["trace", "deepseek-v3"], ["deepseek-v3"], 1.5),
+    *((["memory", id], [id], 1.3) for id in ("llama-3.1-8b", "deepseek-v3")),
+    *(
+        (["plan", id, "--users", "16", "--context", "8k"], ["memory", id, "--gpu", "8xh100", "--batch", "16", *MANY], 3)
+        for id in ("llama-3.1-8b", "deepseek-v3", "gpt-oss-120b")
+    ),
+]
 
 
-@pytest.mark.parametrize("id", ["llama-3.1-8b", "deepseek-v3"])
-def test_the_memory_of_a_model_against_its_count(benchmark: Any, id: str) -> None:
-    """The goal is 1.3 times at most."""
-    compare_processes(
-        benchmark,
-        f"from paramcount.cli import main; main(['memory', {id!r}])",
-        f"from paramcount.cli import main; main([{id!r}])",
-        ROUNDS,
-    )
-
-
-@pytest.mark.parametrize("id", ["llama-3.1-8b", "deepseek-v3", "gpt-oss-120b"])
-def test_a_plan_over_all_gpus_against_the_memory_on_one(benchmark: Any, id: str) -> None:
-    """The goal is 3 times at most."""
-    need = ["--context", "8k", "--engine", "vllm"]
-    compare_processes(
-        benchmark,
-        f"from paramcount.cli import main; main(['plan', {id!r}, '--users', '16', '--context', '8k'])",
-        f"from paramcount.cli import main; main(['memory', {id!r}, '--gpu', '8xh100', '--batch', '16', *{need!r}])",
-        ROUNDS,
-    )
+@pytest.mark.parametrize(("line", "other", "goal"), GOALS, ids=lambda it: " ".join(it) if isinstance(it, list) else "")
+def test_a_command_against_another(benchmark: Any, line: list[str], other: list[str], goal: float) -> None:
+    benchmark.extra_info["goal"] = goal
+    command = "from paramcount.cli import main; main({!r})"
+    compare_processes(benchmark, command.format(line), command.format(other), ROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -146,23 +126,6 @@ def test_a_question_about_the_zoo_against_one_model(
 def test_one_drawing(benchmark: Any, id: str) -> None:
     """The goal is a second at most for the largest."""
     benchmark(lambda: paramcount.draw(id).svg())
-
-
-@pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "deepseek-v3"])
-@pytest.mark.parametrize(
-    "how", [count_model, lambda model: count_sizes(model.sizes)], ids=["count of a loaded model", "counted anew"]
-)
-def test_one_count(benchmark: Any, id: str, how: Callable[[zoo.Model], Any]) -> None:
-    benchmark(how, zoo.load_entry(id))
-
-
-def test_loading_and_counting_the_whole_zoo(benchmark: Any) -> None:
-    paths = sorted(zoo.CONFIGS.glob("*/*.yaml"))
-    benchmark(
-        lambda: [
-            count_sizes(model.sizes) for model in (make_model(read_entry(path)) for path in paths) if not model.estimate
-        ]
-    )
 
 
 # ---- config.json
@@ -239,44 +202,32 @@ def test_a_config_json_against_building_it_on_the_meta_device(benchmark: Any, tm
 # ---- checkpoints
 
 
-def test_verifying_a_checkpoint_of_689_gb(benchmark: Any, tmp_path: Path) -> None:
-    """The goal is seconds and flat memory."""
-    write_deepseek(tmp_path)
-    benchmark_checkpoint(
-        benchmark, f"from paramcount.cli import main; main(['verify', 'deepseek-v3', {str(tmp_path)!r}])"
-    )
-
-
-def test_verifying_a_gguf_file_of_150_000_tokens(benchmark: Any, tmp_path: Path) -> None:
-    """The goal is less than a second."""
-    path = write_llama(tmp_path)
-    benchmark_checkpoint(
-        benchmark,
-        f"from paramcount.cli import main; main(['verify', {str(tmp_path / 'config.json')!r}, {str(path)!r}])",
-    )
-
-
-def test_verifying_a_header_of_400_000_tensors(benchmark: Any, tmp_path: Path) -> None:
-    """The goal is five seconds and 300 MiB."""
+def write_many_tensors(folder: Path) -> Path:
     names = (f"l.{layer}.e.{expert}.{letter}" for layer in range(50) for expert in range(2000) for letter in "abcd")
-    path = write_file(tmp_path / "model.safetensors", dict.fromkeys(names, ("U8", (4,))))
-    benchmark_checkpoint(
-        benchmark, f"from paramcount.cli import main; main(['verify', 'gpt2-small', {str(path)!r}])", fails=True
-    )
+    return write_file(folder / "model.safetensors", dict.fromkeys(names, ("U8", (4,))))
 
 
-def test_auditing_50_000_rows(benchmark: Any, tmp_path: Path) -> None:
-    """The goal is five seconds."""
+def write_many_claims(folder: Path) -> None:
     rows = "".join(f"GPT-2 Small,{124_000_000 + i}\n" for i in range(49_999))
-    (tmp_path / "claims.csv").write_text(f"model,params\n{rows}", encoding="utf-8")
-    benchmark_checkpoint(
-        benchmark, f"from paramcount.cli import main; main(['audit', {str(tmp_path / 'claims.csv')!r}])", fails=True
-    )
+    (folder / "claims.csv").write_text(f"model,params\n{rows}", encoding="utf-8")
 
 
-def benchmark_checkpoint(benchmark: Any, code: str, *, fails: bool = False) -> None:
-    if fails:  # exit code 1: it does not match
-        code = f"try:\n    {code}\nexcept SystemExit as leaving:\n    assert leaving.code == 1"
-    benchmark.extra_info["peak in MiB"] = run_process(code).peak_kib // 1024
-    benchmark.pedantic(run_process, args=(code,), rounds=5)
+@pytest.mark.parametrize(
+    ("write", "line", "code"),
+    [
+        (write_deepseek, "verify deepseek-v3 {}", 0),  # 689 GB: seconds and flat memory
+        (write_llama, "verify {0}/config.json {0}/model.gguf", 0),  # 150,000 tokens: less than a second
+        (write_many_tensors, "verify gpt2-small {}/model.safetensors", 1),  # 400,000: five seconds and 300 MiB
+        (write_many_claims, "audit {}/claims.csv", 1),  # 50,000 rows: five seconds
+    ],
+)
+def test_a_large_file_takes_seconds(
+    benchmark: Any, tmp_path: Path, write: Callable[[Path], object], line: str, code: int
+) -> None:
+    """The exit code is 1 if it does not match."""
+    write(tmp_path)
+    call = f"from paramcount.cli import main; main({line.format(tmp_path).split()!r})"
+    checked = f"try:\n    {call}\nexcept SystemExit as leaving:\n    assert (leaving.code or 0) == {code}"
+    benchmark.extra_info["peak in MiB"] = run_process(checked).peak_kib // 1024
+    benchmark.pedantic(run_process, args=(checked,), rounds=5)
     print(f"\n{benchmark.name}: {benchmark.extra_info}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -77,12 +76,3 @@ def ask(sql: str) -> str:
 
 def test_any_query_returns_rows_or_is_refused() -> None:
     assert fuzz(lambda rng: spoil_text(rng, VALID, SCRAPS), ask, valid=VALID) == {"read", "refused"}
-
-
-def test_any_words_return_rows_or_are_refused() -> None:
-    words = [word for sql in (*VALID, *SCRAPS) for word in sql.split()]
-
-    def make_query(rng: random.Random) -> str:
-        return " ".join(["SELECT", *(rng.choice(words) for _ in range(rng.randint(1, 12)))])
-
-    assert "refused" in fuzz(make_query, ask)

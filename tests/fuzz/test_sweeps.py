@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount.sweeping.axes import parse_axes, parse_axis, parse_expression
+from paramcount.sweeping.axes import parse_axes, parse_expression
 from paramcount.sweeping.sweep import make_sweep
 from paramcount.symbolic.compiled import evaluate_arrays
 from paramcount.symbolic.trees import evaluate
@@ -64,19 +64,7 @@ def test_a_valid_expression_has_the_value_that_python_gives_it(text: str, n: int
 
 
 @seldom
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(
-                ["n_layers", "d_model", "d_ff", "n_kv_heads", "layers", "tie_word_embeddings", "window", ""]
-            ),
-            st.sampled_from(["=", "", " = "]),
-            EXPRESSIONS
-            | st.sampled_from(["1:3", "8:2", "1:5:2", "1,2", "true,false", "4*d_model", "n_layers//0", "[1]"]),
-        ).map("".join),
-        max_size=3,
-    )
-)
+@given(st.lists(st.tuples(SIZES, st.sampled_from(["=", "", " = "]), EXPRESSIONS | TEXTS).map("".join), max_size=3))
 def test_any_settings_are_swept_or_rejected(settings: list[str]) -> None:
     sweep = call_or_refuse(lambda: make_sweep(MODEL, parse_axes(settings)))
     if sweep is not None and sweep.combinations < 1000:  # type: ignore[attr-defined]
@@ -92,9 +80,3 @@ def test_any_mapping_of_sizes_is_swept_or_rejected(sizes: dict[str, object]) -> 
     sweep = call_or_refuse(lambda: pc.sweep(MODEL, sizes))
     if sweep is not None and sweep.combinations < 1000:  # type: ignore[attr-defined]
         assert sum(len(frame) for frame in sweep) <= sweep.combinations  # type: ignore[attr-defined,misc]
-
-
-@often
-@given(st.text(max_size=20))
-def test_any_axis_has_values_or_an_expression_or_is_rejected(text: str) -> None:
-    call_or_refuse(lambda: parse_axis(text, "d_ff"))
