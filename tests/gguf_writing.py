@@ -159,6 +159,17 @@ def list_layouts() -> dict[str, Layout]:
 
 
 LAYOUTS = list_layouts()
+# One of each way to lay out a model.
+VARIED = (
+    "llama-llama", "mixtral-llama", "mixtral, experts one by one", "qwen2-qwen2", "qwen3_moe-qwen3moe",
+    "deepseek_v2-deepseek2", "glm4_moe-glm4moe",
+    "deepseek-v3, latent whole", "gemma2-gemma2", "gemma3_text-gemma3", "gemma3n_text-gemma3n", "phi-phi2",
+    "phi3-phi3", "gpt2-gpt2", "gpt_oss-gpt-oss",
+    "llama4_text-llama4", "qwen3_next-qwen3next-no_mtp", "mamba-mamba", "mamba2-mamba2", "jamba-jamba", "t5-t5",
+    "bert-bert", "granitemoe-granitemoe",
+    "internlm2-internlm2", "bloom-bloom", "llama-llama-fuse_qkv", "qwen3_next-qwen3next-no_mtp-fuse_gate_up_exps",
+    "stablelm, norms of heads",
+)  # fmt: skip
 ROBERTA = ("roberta", "xlm-roberta", "camembert")  # whose position embedding has two padding rows, which are dropped
 
 

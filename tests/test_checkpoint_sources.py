@@ -172,56 +172,37 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
     assert list_faults(snapshot) == [f"{SECOND} is a broken link: it should contain 2 tensors"]
 
 
-def test_a_folder_with_several_checkpoints_lists_them(tmp_path: Path) -> None:
-    write_sharded(tmp_path)
-    write_saved(tmp_path / "model.fp16.safetensors")
-    one_of_them = "(expected the path of one of them)"
-    listed = f"{INDEX}, model.fp16.safetensors"
-    assert opening_error(tmp_path) == f"{tmp_path} contains 2 checkpoints: {listed} {one_of_them}"
-    write_saved(tmp_path / "consolidated.safetensors")
-    listed = f"{INDEX}, consolidated.safetensors, model.fp16.safetensors"
-    assert opening_error(tmp_path) == f"{tmp_path} contains 3 checkpoints: {listed} {one_of_them}"
-    for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
-        assert open_checkpoint(tmp_path / name).faults == ()
-    (tmp_path / INDEX).unlink()
-    (tmp_path / "consolidated.safetensors").unlink()
-    listed = f"{FIRST}, model.fp16.safetensors"
-    assert opening_error(tmp_path) == f"{tmp_path} contains 2 checkpoints: {listed} {one_of_them}"
+ONE_OF_THEM = "(expected the path of one of them)"
+LORAS = [f"lora_{i}.safetensors" for i in range(9)]
+FOLDERS: list[tuple[list[str], str]] = [
+    ([], f"contains no checkpoint: it is empty {ACCEPTED}"),
+    (["shards.safetensors/"], f"contains no checkpoint: only directories {ACCEPTED}"),
+    (["a/", "config.json"], f"contains no checkpoint: only config.json {ACCEPTED}"),
+    (
+        ["config.json", "pytorch_model.bin"],
+        f"contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}",
+    ),
+    ([INDEX, "a.safetensors"], f"contains 2 checkpoints: {INDEX}, a.safetensors {ONE_OF_THEM}"),
+    ([INDEX, "b.safetensors", "a.safetensors"], f"contains 3 checkpoints: {INDEX}, a.safetensors, b.safetensors"),
+    ([FIRST, SECOND, "n.safetensors"], f"contains 2 checkpoints: {FIRST}, n.safetensors {ONE_OF_THEM}"),
+    (["m.gguf", "model.safetensors"], f"contains 2 checkpoints: m.gguf, model.safetensors {ONE_OF_THEM}"),
+    (["m-Q4_K_M.gguf", "m-Q8_0-00001-of-00002.gguf", "m-Q8_0-00002-of-00002.gguf"],
+     f"contains 2 checkpoints: m-Q4_K_M.gguf, m-Q8_0-00001-of-00002.gguf {ONE_OF_THEM}"),
+    (LORAS, f"contains 9 checkpoints: {', '.join(LORAS[:6])} and 3 more {ONE_OF_THEM}"),
+    ([f"m{i}.safetensors.index.json" for i in range(9)], "contains 9 indices: m0.safetensors.index.json, "),
+]  # fmt: skip
 
 
-def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
-    write_split_gguf(tmp_path, "model-Q4_K_M.gguf", 1)
-    assert open_checkpoint(tmp_path).format == "gguf"
-    write_split_gguf(tmp_path, "model-Q8_0.gguf", 4, 2)
-    assert opening_error(tmp_path).endswith(
-        "contains 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected the path of one of them)"
-    )
-    (tmp_path / "model-Q4_K_M.gguf").unlink()
-    assert len(open_checkpoint(tmp_path).tensors) == 4
-    write_saved(tmp_path / "model.safetensors")
-    assert "contains 2 checkpoints: " in opening_error(tmp_path)
-
-
-def test_a_few_of_many_checkpoints_are_listed(tmp_path: Path) -> None:
-    for i in range(9):
-        write_saved(tmp_path / f"lora_{i}.safetensors")
-    listed = ", ".join(f"lora_{i}.safetensors" for i in range(6))
-    expected = f"{tmp_path} contains 9 checkpoints: {listed} and 3 more (expected the path of one of them)"
-    assert opening_error(tmp_path) == expected
-    for i in range(9):
-        (tmp_path / f"m{i}.safetensors.index.json").touch()
-    assert "contains 9 indices: m0.safetensors.index.json, " in opening_error(tmp_path)
-
-
-def test_a_folder_without_a_checkpoint_says_what_it_contains(tmp_path: Path) -> None:
-    assert opening_error(tmp_path) == f"{tmp_path} contains no checkpoint: it is empty {ACCEPTED}"
-    (tmp_path / "shards.safetensors").mkdir()
-    assert opening_error(tmp_path) == f"{tmp_path} contains no checkpoint: only directories {ACCEPTED}"
-    (tmp_path / "config.json").write_text("{}")
-    assert opening_error(tmp_path) == f"{tmp_path} contains no checkpoint: only config.json {ACCEPTED}"
-    (tmp_path / "pytorch_model.bin").touch()
-    expected = f"{tmp_path} contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
-    assert opening_error(tmp_path) == expected
+@pytest.mark.parametrize(("names", "message"), FOLDERS, ids=[message[:60] for _, message in FOLDERS])
+def test_a_folder_with_no_checkpoint_or_several_says_what_it_contains(
+    names: list[str], message: str, tmp_path: Path
+) -> None:
+    for name in names:
+        if name.endswith("/"):
+            (tmp_path / name).mkdir()
+        else:
+            (tmp_path / name).write_text(json.dumps({"weight_map": {"t": FIRST}}) if name == INDEX else "")
+    assert opening_error(tmp_path).startswith(f"{tmp_path} {message}")
 
 
 def test_pickles_next_to_safetensors_are_ignored(tmp_path: Path) -> None:

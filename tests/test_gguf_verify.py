@@ -19,22 +19,11 @@ from paramcount.checkpoints.writers.gguf_tables import ROPE_FACTORS, WITHOUT_PAD
 from paramcount.loading import load
 from tests.batches import in_batches
 from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
-from tests.gguf_writing import LAYOUTS, ROBERTA, Layout, Shapes, write_gguf
+from tests.gguf_writing import LAYOUTS, ROBERTA, VARIED, Layout, Shapes, write_gguf
 from tests.refusing import command_error
 
 MANY = bool(os.environ.get("EXAMPLES"))
 WIDE = LAYOUTS["llama, wide"]
-# One of each way to lay out a model.
-VARIED = (
-    "llama-llama", "mixtral-llama", "mixtral, experts one by one", "qwen2-qwen2", "qwen3_moe-qwen3moe",
-    "deepseek_v2-deepseek2", "glm4_moe-glm4moe",
-    "deepseek-v3, latent whole", "gemma2-gemma2", "gemma3_text-gemma3", "gemma3n_text-gemma3n", "phi-phi2",
-    "phi3-phi3", "gpt2-gpt2", "gpt_oss-gpt-oss",
-    "llama4_text-llama4", "qwen3_next-qwen3next-no_mtp", "mamba-mamba", "mamba2-mamba2", "jamba-jamba", "t5-t5",
-    "bert-bert", "granitemoe-granitemoe",
-    "internlm2-internlm2", "bloom-bloom", "llama-llama-fuse_qkv", "qwen3_next-qwen3next-no_mtp-fuse_gate_up_exps",
-    "stablelm, norms of heads",
-)  # fmt: skip
 
 
 @in_batches("name", LAYOUTS, size=24)
