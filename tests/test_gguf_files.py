@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from paramcount.formats import gguf as gguf_files
-from paramcount.formats.gguf import KINDS, REMOVED, Array, GgufSplit, read_gguf
+from paramcount.formats.gguf import KINDS, REMOVED, Array, read_gguf
 from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
 from paramcount.formats.weights.gguf import BLOCKS
 from tests.gguf_writing import finish_file
@@ -209,21 +209,6 @@ def test_tensors_are_read_at_any_alignment(alignment: int, file: Path) -> None:
     assert header.tensors["t4"] == TensorEntry(
         "F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30
     )
-
-
-def test_a_split_file_states_its_position(file: Path) -> None:
-    def fill(writer: Any) -> None:
-        for i in range(5):
-            writer.add_tensor(f"t{i}", np.zeros((i + 1, 3), np.float32))
-
-    write_with_package(file, fill, split_max_tensors=2, small_first_shard=True)
-    parts = sorted(file.parent.iterdir())
-    assert [part.name for part in parts] == [f"model-0000{n}-of-00004.gguf" for n in (1, 2, 3, 4)]
-    for part in parts:
-        assert_read_alike(part)
-    assert [read_gguf(part).split for part in parts] == [GgufSplit(n, 4, 5) for n in range(4)]
-    assert [list(read_gguf(part).tensors) for part in parts] == [[], ["t0", "t1"], ["t2", "t3"], ["t4"]]
-    assert [read_gguf(part).metadata.get("general.architecture") for part in parts] == ["llama", None, None, None]
 
 
 def test_an_unsplit_file_has_no_position(file: Path) -> None:

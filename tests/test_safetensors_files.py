@@ -347,21 +347,6 @@ def test_only_the_header_of_a_terabyte_file_is_read(file: Path) -> None:
     assert read_array(header, "a")[-1, -1] == 0
 
 
-def test_anything_but_a_regular_file_is_rejected(tmp_path: Path, file: Path) -> None:
-    assert reading_error(tmp_path) == "is not a file (expected a safetensors file)"
-    os.mkfifo(file)
-    assert reading_error(file) == "is not a file (expected a safetensors file)"
-    assert reading_error(Path("/dev/zero")) == "is not a file (expected a safetensors file)"
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    assert reading_error(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
-    (tmp_path / "c").symlink_to(tmp_path / "none")
-    assert reading_error(tmp_path / "c") == "is a broken link"
-    assert reading_error(tmp_path / "none") == "cannot be read: No such file or directory"
-    with pytest.raises(ParamcountError, match=r"^a\\x00b cannot be read: invalid file name$"):
-        read_header(Path("a\0b"))
-
-
 @pytest.mark.parametrize("how", ["replaced", "written again", "longer"])
 def test_a_replaced_file_is_not_read_with_an_old_header(how: str, file: Path) -> None:
     safetensors.numpy.save_file({"a": np.ones(2)}, file)
