@@ -208,16 +208,3 @@ def count_unwritten(model: Count) -> int:
         return 0
     d, vocabulary = int(model.sizes.d_model), int(model.sizes.vocab_size)
     return d * d + 3 * d + vocabulary if model.head else d * d + d
-
-
-# See gguf_tables.DROPPED and HEADLESS.
-UNWRITTEN = {"apertus", "bert", "camembert", "distilbert", "gemma", "gemma2", "roberta", "xlm-roberta"}
-
-
-@in_batches("name", sorted({layout.config["model_type"] for layout in LAYOUTS.values()} - UNWRITTEN), size=60)
-def test_every_parameter_of_a_small_model_is_in_its_gguf_file(name: str) -> None:
-    for layout in LAYOUTS.values():
-        if layout.config["model_type"] == name:
-            model = count(layout.config)
-            written = list_gguf_tensors(model.tensors, list(layout.tensors), layout.architecture, model)
-            assert sum_values(written) == model.language_model

@@ -234,6 +234,17 @@ def test_only_matrices_are_packed() -> None:
 # ---- FP8, FP4 and MXFP4
 
 
+def test_mxfp4_is_unpacked_in_the_model_s_orientation() -> None:
+    """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and
+    are turned.
+    """
+    held = read_layer("gate_up_proj_blocks U8 4 200 2 16, gate_up_proj_scales U8 4 200 2, gate_up_proj_bias BF16 4 200")
+    found = unpack_tensors({f"experts.{name}": tensor for name, tensor in held.items()})
+    assert list_shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
+    assert found.auxiliary == {"experts.gate_up_proj_scales": "scale"}
+    assert found.tensors["experts.gate_up_proj"].compute_size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
+
+
 def test_mxfp4_of_the_first_gpt_oss_release_is_not_transposed() -> None:
     """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff,
     d_model].

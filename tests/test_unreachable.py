@@ -7,7 +7,6 @@ tests/oracle/test_unreachable.py checks them.
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -43,16 +42,6 @@ def test_total_plus_unreachable_is_everything_that_the_reference_allocates(case:
     found = {name.removeprefix(case["prefix"]): tensor.elements // tensor.copies for name, tensor in tensors.items()}
     assert found == case["unreachable"]
     assert set(count.unreachable_reasons) == set(count.unreachable)
-
-
-def test_a_class_without_an_lm_head_has_no_second_bias() -> None:
-    found = {class_name(case): list(case["unreachable"]) for case in CASES if case["config"]["model_type"] == "bert"}
-    assert found == {
-        "BertForMaskedLM": ["cls.predictions.bias"],
-        "BertForPreTraining": ["cls.predictions.bias"],
-        "BertForTokenClassification": [],
-        "BertModel": [],
-    }
 
 
 def test_every_declaration_of_unreachable_tensors_has_a_case() -> None:
@@ -91,11 +80,3 @@ def test_a_checkpoint_may_contain_an_unreachable_tensor_in_its_shape() -> None:
         for line in verify_shapes(BERT, shapes | {"cls.predictions.bias": (97,)}).lines
         if not line.finding.ok
     ] == ["unexpected"]
-
-
-@pytest.mark.parametrize(("tied", "head"), list(itertools.product((True, False), repeat=2)))
-def test_only_an_untied_lm_head_has_a_second_bias(tied: bool, head: bool) -> None:
-    cls = "BertForMaskedLM" if head else "BertModel"
-    assert pc.count({**BERT, "tie_word_embeddings": tied, "architectures": [cls]}).unreachable == (
-        {"cls.predictions.bias": 96} if head and not tied else {}
-    )
