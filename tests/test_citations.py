@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from paramcount.errors import ParamcountError
-from paramcount.zoo import load_all
+from paramcount.zoo import count_model, load_all, load_entry
+from paramcount.zoo.checks import run_checks
 from paramcount.zoo.citations import Citation, cite_model, cite_paramcount, make_key, render_bibtex
 from paramcount.zoo.entries import parse_entry
 from paramcount.zoo.links import find_link, link_source
@@ -150,18 +151,14 @@ def test_without_a_model_it_cites_paramcount_as_its_citation_file_does(run: Runn
     assert (fields["year"], fields["month"]) == (f"{cff['date-released']:%Y}", f"{cff['date-released']:%b}".lower())
 
 
-@pytest.mark.parametrize("arguments", [["gpt2-small", "--set", "n_layers=3"], ["gpt-4"], ["no-such-model"]])
-def test_what_has_no_citation_is_an_error(arguments: list[str], run: Runner) -> None:
-    found = run("cite", *arguments)
-    assert found.code == 2 and found.out == ""
-    assert_one_line(found.err.removesuffix("\n"))
-
-
-def test_a_config_file_has_no_sources(run: Runner, tmp_path: Path) -> None:
+def test_what_has_no_citation_is_an_error(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"model_type": "gpt2"}', encoding="utf-8")
-    found = run("cite", str(path))
-    assert found.code == 2 and "has no sources to cite" in found.err
+    for arguments in (["gpt2-small", "--set", "n_layers=3"], ["gpt-4"], [str(path)]):
+        found = run("cite", *arguments)
+        assert found.code == 2 and found.out == ""
+        assert_one_line(found.err.removesuffix("\n"))
+    assert "has no sources to cite" in found.err
 
 
 @pytest.mark.parametrize(("model", "wrong", "right"), [("gpt2-small", "117M", "124M"), ("gpt2-medium", "345M", "355M")])
@@ -174,8 +171,10 @@ def test_a_figure_that_its_publisher_corrected_is_a_published_error(
     text = " ".join(found.out.split())
     assert "corrected in github openai/gpt-2@f35fa1d920e9:README.md (2019-08-20)" in text
     assert right in text
-    assert run("verify", model).code == 0
-    assert run("why", model, "118M").code == 1
+    entry = load_entry(model)
+    checks = run_checks(entry, count_model(entry))
+    assert [check.text for check in checks if check.verdict == "corrected"] == [wrong]
+    assert [check.text for check in checks if check.ok is False] == []
 
 
 def test_a_correction_cites_a_source_of_the_entry() -> None:

@@ -36,12 +36,11 @@ from paramcount.symbolic.trees import Literal, to_json
 from paramcount.tracing.run import choose_length
 from paramcount.tracing.sentences import explain_step
 from paramcount.tracing.trace import Step
-from paramcount.zoo import Model, count_model, load_all
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.batches import in_batches
 from tests.structures import ZOO, pick_structures
 
-SMALLEST = {parameter.id for parameter in pick_structures() if not parameter.marks}
 OPERATORS: dict[str, Callable[..., Any]] = {
     "+": lambda *numbers: sum(numbers), "*": lambda *numbers: prod(numbers), "power": lambda a, b: a**b, "min": min,
     "//": lambda a, b: a // b if b else None, "%": lambda a, b: a % b if b else None,
@@ -443,26 +442,3 @@ def test_the_command_writes_a_page_and_opens_it_if_asked(
 def test_a_flow_says_whether_it_decodes(id: str, decodes: bool) -> None:
     assert export_structure(pc.load(id), Packings())["flow"]["decodes"] is decodes
     assert (pc.flops(id).flops_per_token is not None) is decodes
-
-
-def list_stacks(model: Model) -> set[tuple[str, str, str]]:
-    """(part, label, key) of each stack of layers in the parameter map, as listTensors and groupTensors make them."""
-    stacks = set()
-    for tensor in count_model(model).tensors:
-        layers = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
-        if layers and tensor.parameters and tensor.part != "mtp":
-            kind = describe_kind(layers.label)
-            stacks.add((tensor.part, f"{kind} layers × {layers.count}", f"{tensor.name.split('{layer}')[0]}|{kind}"))
-    return stacks
-
-
-def test_an_address_names_one_stack_of_layers_though_labels_repeat() -> None:
-    """HRM has two stacks of equally many layers, Flaubert one for each kind of module. The keys are parts of a path."""
-    models = [zoo_model for zoo_model in load_all() if zoo_model.id in SMALLEST]
-    repeating = set()
-    for model in models:
-        stacks = list_stacks(model)
-        assert not [key for *_, key in stacks if "/" in key], model.id
-        if len({(part, label) for part, label, _ in stacks}) < len({(part, key) for part, _, key in stacks}):
-            repeating.add(model.architecture)
-    assert repeating >= {"flaubert", "hrm_text", "zamba2"}

@@ -32,16 +32,6 @@ def test_a_fused_matrix_is_not_listed_beside_its_parts(id: str, fused: str, part
     assert [names.count(part) for part in parts] == [1] * len(parts)
 
 
-def test_the_parts_of_gpt2_are_as_wide_as_its_heads_and_name_their_matrix() -> None:
-    # openai/gpt-2, src/model.py: c_attn has 3 · n_state outputs, split into q, k and v of 12 heads with 64 values.
-    table = build_table(pc.trace("gpt2-small", tokens=5))
-    rows = {row[0].strip(): row[1] for row in table.rows}
-    assert table.below[0] == "queries, keys and values: one matrix, h.{layer}.attn.c_attn"
-    product = "12 × [5, ‹768›] · [‹768›, 64] = [5, 64] → [5, 768]"
-    assert rows["queries"] == product
-    assert (rows["keys"], rows["values"]) == (product, product)
-
-
 @pytest.mark.parametrize("id", ["gpt2-small", "phi-3-mini", "mamba-130m", "falcon-7b", "gpt-oss-20b"])
 @pytest.mark.parametrize("full", [[], ["--full"]])
 def test_the_flops_of_the_rows_sum_to_those_of_the_pass(id: str, full: list[str], run: Runner) -> None:

@@ -145,16 +145,13 @@ def test_heads_that_do_not_divide_the_model_dimension_are_an_error(n_heads: int)
         forward(make_weights(TINY), TOKENS, n_heads=n_heads)
 
 
-@pytest.mark.parametrize("missing", ["wte.weight", "h.0.ln_1.weight", "h.1.mlp.c_fc.bias", "ln_f.bias"])
-def test_a_missing_array_is_an_error_that_names_it(missing: str) -> None:
-    weights = {name: array for name, array in make_weights(TINY).items() if name != missing}
+@pytest.mark.parametrize(
+    ("start", "missing"),
+    [("wte", "wte.weight"), ("h.1.mlp.c_fc.b", "h.1.mlp.c_fc.bias"), ("ln_f.b", "ln_f.bias"), ("h", "h.0.ln_1.weight")],
+)
+def test_a_missing_array_is_an_error_that_names_it(start: str, missing: str) -> None:
+    weights = {name: array for name, array in make_weights(TINY).items() if not name.startswith(start)}
     with pytest.raises(ParamcountError, match=f"^weights: array {missing} is missing "):
-        forward(weights, TOKENS, n_heads=2)
-
-
-def test_arrays_without_any_layer_are_an_error() -> None:
-    weights = {name: array for name, array in make_weights(TINY).items() if not name.startswith("h.")}
-    with pytest.raises(ParamcountError, match=r"^weights: array h\.0\.ln_1\.weight is missing "):
         forward(weights, TOKENS, n_heads=2)
 
 
@@ -201,14 +198,6 @@ class Wrong(GPT2):
         return head(c, x, "wte.weight")
 
 
-class NoBias(Wrong):
-    def mlp(c, x: Data) -> Data:
-        h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, transposed=True)
-        return linear(
-            activate(h, Unknown("activation")), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True
-        )
-
-
 class NotTransposed(Wrong):
     def mlp(c, x: Data) -> Data:
         h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, bias=True)
@@ -232,7 +221,6 @@ class NormTwice(Wrong):
     ("declaration", "differing", "says"),
     [
         (Wrong, set(), ""),
-        (NoBias, {"tensors", "sum", "reads"}, "only in NumPy: ('h.0.mlp.c_fc.bias', (20,))"),
         (NotTransposed, {"tensors"}, "only in NumPy: ('h.0.mlp.c_fc.weight', (8, 20))"),
         (NoActivation, {"shapes"}, "only in NumPy: (15, ('Activation', (5, 20)))"),
         (NormTwice, {"tensors", "sum", "reads", "shapes"}, "missing from NumPy: ('extra.weight', (8,))"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,28 +37,6 @@ def test_a_table_is_a_float_with_booktabs_rules_a_caption_and_a_label(command: l
     n = len(columns[1]) + bool(columns[2])
     rows = [line for line in text.splitlines() if line.endswith(r" \\")]
     assert rows and {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {n - 1}
-
-
-def test_latex_is_a_format_flag_and_an_extension(run: Runner, tmp_path: Path) -> None:
-    text = run("compare", "gpt2-*", "--latex").out
-    assert text == run("compare", "gpt2-*", "--format", "latex").out
-    run("compare", "gpt2-*", "-o", str(tmp_path / "x.tex"))
-    assert (tmp_path / "x.tex").read_text(encoding="utf-8") == text
-
-
-def test_a_comparison_in_latex_has_the_totals_and_components(run: Runner) -> None:
-    lines = run("compare", "gpt2-small", "deepseek-v3", "--latex").out.splitlines()
-    assert lines[3] == r"\caption{Parameter counts of gpt2-small, deepseek-v3, computed by paramcount}"
-    assert lines[4] == r"\label{tab:parameter-counts-of-gpt2-small-deepseek-v3-computed-by-param}"
-    assert (
-        lines[7]
-        == r"model & total & active & embedding & position & qkv & out proj. & mlp & router & experts & shared & norm"
-        r" & lm\_head & layers & d\_model \\"
-    )
-    gpt2, deepseek = (line.removesuffix(r" \\").split(" & ") for line in lines[9:11])
-    assert gpt2[:5] == ["gpt2-small", "124,439,808", "124,439,808", "38,597,376", "786,432"]
-    assert (gpt2[-2:], deepseek[-2:]) == (["12", "768"], ["61", "7,168"])
-    assert deepseek[:3] == ["deepseek-v3", "671,026,404,352", "37,552,282,624"]
 
 
 def test_a_row_that_begins_with_a_bracket_or_star_is_protected_from_the_preceding_line() -> None:

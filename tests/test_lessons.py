@@ -61,21 +61,6 @@ def test_the_identifiers_of_papers_are_those_that_the_operations_name() -> None:
         assert lesson.url == f"https://arxiv.org/abs/{arxiv}"
 
 
-def test_steps_of_one_operation_have_lessons_of_their_own() -> None:
-    steps = {step.text: step for step in pc.trace("gpt2-small").steps}
-    lessons = {name: find_lesson(step.operation, name, step.note) for name, step in steps.items()}
-    keys = {name: lesson.key for name, lesson in lessons.items() if lesson}
-    assert keys["up"] == "Linear: up"
-    assert keys["queries"] == "Split: queries"
-    assert keys["norm"] == "Norm: layer norm"
-    (window,) = {
-        lesson.key
-        for step in pc.trace("mistral-7b-v0.1").steps
-        if step.text == "mask" and (lesson := find_lesson(step.operation, step.text, step.note))
-    }
-    assert window == "Hide: at most"
-
-
 @in_batches("id", pick_structures(every=10))
 def test_every_step_of_a_trace_has_a_lesson(id: str) -> None:
     for step in pc.trace(id).steps:

@@ -53,12 +53,6 @@ def test_full_attention_layers_of_gemma_4_use_per_layer_config_and_otherwise_the
     )
 
 
-def test_a_larger_head_in_full_attention_layers_adds_the_expected_parameters() -> None:
-    more = pc.count(gemma_config(head_dim=512)).total - pc.count(GEMMA | {PER_LAYER: {}}).total
-    matrices = (8 + 4 + 4 + 8) * 2304  # q, k, v and o: 8 heads, 4 of them for keys and values
-    assert more == len(FULL) * (512 - 256) * (matrices + 2)  # and a norm on queries and one on keys
-
-
 def test_sliding_window_layers_use_per_layer_config() -> None:
     as_saved = DOTS | {
         "layer_types": ["indexed_attention", "indexed_attention", "sliding_attention"],

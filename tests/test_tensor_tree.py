@@ -43,15 +43,6 @@ def test_a_tree_has_the_components_the_parts_and_the_active_parameters_of_its_mo
         assert group.kind == "tensor" or sum(child.parameters for child in group.children) == group.parameters
 
 
-def test_the_experts_of_deepseek_v3_are_256_groups_of_three_matrices_in_58_layers() -> None:
-    # arXiv:2412.19437, section 4.2: 61 layers, all but the first three with 256 routed experts of hidden size 2,048,
-    # of which 8 are active; the hidden size of the model is 7,168.
-    leaves = [leaf for leaf in list_leaves(group_tensors(pc.count("deepseek-v3"))) if "experts." in leaf[0].component]
-    routed = [leaf for leaf in leaves if leaf[0].component.startswith("experts.")]
-    assert [(copies, active) for _, copies, active in routed] == [(58 * 256, 58 * 8)] * 3
-    assert [leaf.shape for leaf, _, _ in routed] == [(2048, 7168), (2048, 7168), (7168, 2048)]
-
-
 def test_stacked_experts_are_one_matrix_each() -> None:
     # One tensor [experts, in, out] in the file of gpt-oss, one tensor [experts · d_ff, d_model] in that of DBRX.
     # transformers' DbrxConfig: 4 experts of size 3,584 and a hidden size of 2,048 by default.
@@ -69,48 +60,3 @@ def test_a_tensor_of_each_stream_is_as_many_tensors() -> None:
         ("altup_projections", (2048, 2048), 3, 3),
         ("altup_unembed_projections", (2048, 2048), 3, 3),
     ]
-
-
-def test_kinds_of_layers_are_groups_of_their_own() -> None:
-    (decoder,) = (part for part in group_tensors(pc.count("gemma-3-4b")).children if part.label == "decoder")
-    stacks = [(group.label, group.title, group.count) for group in decoder.children if group.kind == "layers"]
-    assert stacks == [
-        ("sliding-window attention layers 0–4, 6–10, 12–16, …", "sliding-window attention layers × 29", 29),
-        ("full attention layers 5, 11, 17, …", "full attention layers × 5", 5),
-    ]
-
-
-def test_tied_matrices_buffers_and_mtp_layers_are_not_in_the_tree() -> None:
-    names = [leaf.label for leaf, _, _ in list_leaves(group_tensors(pc.count("gpt2-small")))]
-    assert "lm_head.weight" not in names
-    labels = {group.label for group in list_groups(group_tensors(pc.count("deepseek-v3")))}
-    assert "mtp" not in labels
-    assert not any("e_score_correction_bias" in label for label in labels)
-
-
-def test_a_tree_is_plain_data_for_json() -> None:
-    data = group_tensors(pc.count("gpt2-small")).to_dict()
-    embedding = data["children"][0]["children"][0]
-    assert embedding == {
-        "kind": "component",
-        "label": "embedding",
-        "component": "embedding",
-        "count": 1,
-        "active": 1,
-        "shape": [],
-        "parameters": 38597376,
-        "children": [
-            {
-                "kind": "tensor",
-                "label": "wte.weight",
-                "component": "embedding",
-                "count": 1,
-                "active": 1,
-                "shape": [50257, 768],
-                "parameters": 38597376,
-                "children": [],
-                "title": "token embedding",
-            }
-        ],
-        "title": "token embedding",
-    }

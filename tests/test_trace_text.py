@@ -105,14 +105,11 @@ def test_the_layers_are_a_table_that_fits_80_columns(folder: Path, run: Runner) 
     assert len(csv) == 4
 
 
-@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
-def test_a_plot_is_written(ending: str, folder: Path, run: Runner, tmp_path: Path) -> None:
+def test_a_plot_is_written(folder: Path, run: Runner, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    path = tmp_path / f"inside.{ending}"
+    path = tmp_path / "inside.svg"
     trace(run, folder, "--plot", str(path))
-    assert path.read_bytes()[:4] == {"svg": b"<?xm", "png": b"\x89PNG", "pdf": b"%PDF"}[ending]
-    if ending == "svg":
-        assert "layer 2, mean of 4 heads" in path.read_text(encoding="utf-8")
+    assert "layer 2, mean of 4 heads" in path.read_text(encoding="utf-8")
 
 
 def test_an_encoder_reads_the_text_and_the_decoder_begins(tmp_path: Path, run: Runner) -> None:
