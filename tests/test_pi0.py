@@ -3,11 +3,9 @@
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.flow import given, time_sinusoids
 from paramcount.huggingface.config import read_config
 from tests.oracle.differential import set_path
 from tests.small_models import make_arrays
@@ -52,11 +50,3 @@ def test_without_an_image_and_actions_nothing_runs() -> None:
     config = CONFIG
     with pytest.raises(pc.ParamcountError, match=r"^the input pixels is missing \(expected pixels=…\)$"):
         pc.run(config, make_arrays(config), [3, 1, 4])
-
-
-def test_sines_and_cosines_of_the_time() -> None:
-    """PI0TimestepEmbeddings of the reference with periods from 0.5 to 2: frequencies of 2π / 0.5 and 2π / 2."""
-    operation = time_sinusoids(given("time", 1, 1), 4, 4.0, 4 * np.pi).operation
-    found = operation.compute(None, [np.array([[0.125]])], [], (1, 4))  # type: ignore[arg-type]
-    # Angles of π / 2 and π / 8.
-    assert found[0].round(6).tolist() == pytest.approx([1.0, 0.382683, 0.0, 0.92388])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from tests.cases import hash_shapes, load_task_heads
 from tests.oracle.differential import count_document
 from tests.refusing import model_error
 from tests.structures import keep_every
-from tests.test_config_json import read_lines
 
 CASES = load_task_heads()
 NAMES = sorted(f"{model_type}.{cls}" for model_type in list_headed_types() for cls in list_task_heads(model_type))
@@ -96,40 +93,6 @@ def test_every_view_supports_a_class_with_another_head(name: str) -> None:
     assert "<svg" in pc.draw(config).svg()
 
 
-@pytest.mark.parametrize(
-    ("cls", "keys", "head"),
-    [
-        ("LlamaForSequenceClassification", {}, {"score.weight": (2, 32)}),
-        ("LlamaForSequenceClassification", {"num_labels": 5}, {"score.weight": (5, 32)}),
-        ("LlamaForTokenClassification", {"num_labels": 5}, {"score.weight": (5, 32), "score.bias": (5,)}),
-        ("LlamaForQuestionAnswering", {"num_labels": 5}, {"qa_outputs.weight": (2, 32), "qa_outputs.bias": (2,)}),
-    ],
-)
-def test_the_head_follows_the_body_and_belongs_to_component_other(
-    cls: str, keys: dict[str, Any], head: dict[str, tuple[int, ...]]
-) -> None:
-    count = pc.count({**LLAMA, **keys, "architectures": [cls]})
-    assert {
-        tensor.name: tensor.shape
-        for tensor in count.tensors
-        if tensor.component == "other" and tensor.role == "parameter"
-    } == head
-    assert count.total == LLAMA_BODY + sum(
-        n * (shape[1] if len(shape) == 2 else 1) for shape in head.values() for n in shape[:1]
-    )
-    assert (count.lm_head, count.embedding, count.tied) == (0, 96 * 32, False)
-
-
-def test_question_answering_classes_have_their_older_names() -> None:
-    """`base_model_prefix = "transformer"` in LlamaForQuestionAnswering of the reference."""
-    names = [
-        tensor.name
-        for tensor in pc.count({**LLAMA, "architectures": ["LlamaForQuestionAnswering"]}).tensors
-        if tensor.role == "parameter"
-    ]
-    assert [name for name in names if not name.startswith(("transformer.", "qa_outputs."))] == []
-
-
 @pytest.mark.parametrize(("keys", "labels"), LABELS)
 def test_the_number_of_labels_is_read_from_the_config(keys: dict[str, Any], labels: int) -> None:
     assert (
@@ -158,13 +121,6 @@ def test_a_multimodal_model_without_a_head_is_its_own_class(cls: str) -> None:
     whole = pc.count({"model_type": model_type})
     bare = pc.count({"model_type": model_type, "architectures": [cls]})
     assert (bare.reference, bare.not_counted, bare.total) == (cls, ("lm_head",), whole.total - whole.lm_head)
-
-
-def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}), encoding="utf-8")
-    out, _ = read_lines(capsys, str(path))
-    assert "as built by LlamaForSequenceClassification" in out
 
 
 def test_the_number_of_labels_can_be_set() -> None:
