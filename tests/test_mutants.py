@@ -55,12 +55,12 @@ def change(original: Operation, make_mutant: Callable[[Operation], Operation]) -
     return lambda patch: replace_everywhere(patch, original, make_mutant(original))
 
 
-def without(*options: str) -> Callable[[Operation], Operation]:
+def drop_options(*options: str) -> Callable[[Operation], Operation]:
     """The same function, which ignores some of its options."""
     return lambda original: lambda *a, **k: original(*a, **{name: k[name] for name in k if name not in options})
 
 
-def turned(original: Operation) -> Operation:
+def swap_in_and_out(original: Operation) -> Operation:
     """The same function, whose matrix is stored in the other orientation."""
     return lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k)
 
@@ -76,7 +76,7 @@ class View:
         return getattr(self._original, name)
 
 
-def view(**wrong: Any) -> Callable[[Operation], Operation]:
+def set_sizes(**wrong: Any) -> Callable[[Operation], Operation]:
     """The same function, to which some sizes of its config are wrong."""
     return lambda original: lambda c, *a, **k: original(View(c, **wrong), *a, **k)
 
@@ -282,29 +282,31 @@ MUTANTS = {
     "norm without weight": Mutant(
         change(flow.norm, lambda _: lambda x, name, **k: Data("norm", (x,), x.shape)), accept_all
     ),
-    "norm without bias": Mutant(change(flow.norm, without("bias")), has_architecture("gpt2 openai-gpt mllama")),
+    "norm without bias": Mutant(change(flow.norm, drop_options("bias")), has_architecture("gpt2 openai-gpt mllama")),
     "linear without bias": Mutant(
         change(flow.linear, forget_bias),
         lambda id: has_architecture(BIASED)(id) or has_sizes(lambda c: getattr(c, "mlp_bias", False))(id),
     ),
-    "fused without bias": Mutant(change(flow.fused, without("bias")), has_architecture("gpt2 openai-gpt qwen gpt_oss")),
+    "fused without bias": Mutant(
+        change(flow.fused, drop_options("bias")), has_architecture("gpt2 openai-gpt qwen gpt_oss")
+    ),
     # GPT's and T5's up and down are each other's transpose: where both are swapped, only names tell.
     "linear with in and out swapped": Mutant(
-        change(flow.linear, turned),
+        change(flow.linear, swap_in_and_out),
         lambda id: id in NAMED or not (has_architecture("gpt2 openai-gpt")(id) or id in SQUARE_T5),
         SHAPES_ALONE,
     ),
-    "fused with in and out swapped": Mutant(change(flow.fused, turned), FUSED, SHAPES_ALONE),
+    "fused with in and out swapped": Mutant(change(flow.fused, swap_in_and_out), FUSED, SHAPES_ALONE),
     "table with rows and columns swapped": Mutant(change(flow.lookup, swap_rows_and_columns), accept_all, SHAPES_ALONE),
     "fused stored apart": Mutant(change(flow.fused, store_apart), FUSED, SHAPES_ALONE),
     "stacked experts stored apart": Mutant(
-        change(flow.experts, without("stored")), has_architecture("gpt_oss"), SHAPES_ALONE
+        change(flow.experts, drop_options("stored")), has_architecture("gpt_oss"), SHAPES_ALONE
     ),
     "head without its tie": Mutant(
-        change(decoders.head, view(tie_word_embeddings=False)), has_head(tied=True), TOTAL | {"lm_head"}
+        change(decoders.head, set_sizes(tie_word_embeddings=False)), has_head(tied=True), TOTAL | {"lm_head"}
     ),
     "head always tied": Mutant(
-        change(decoders.head, view(tie_word_embeddings=True)), has_head(tied=False), TOTAL | {"lm_head"}
+        change(decoders.head, set_sizes(tie_word_embeddings=True)), has_head(tied=False), TOTAL | {"lm_head"}
     ),
     "keys and values for every head": Mutant(
         change_attention(lambda c: {"n_kv_heads": c.n_heads}),
@@ -320,7 +322,7 @@ MUTANTS = {
     ),
     "attention without its gate": Mutant(change(flow.fused, forget_gate), has_architecture("qwen3_next")),
     "output projection biased as QKV": Mutant(
-        change_method(Decoder, "self_attention", without("o_bias")), has_architecture("qwen2 qwen2_moe glm4_moe")
+        change_method(Decoder, "self_attention", drop_options("o_bias")), has_architecture("qwen2 qwen2_moe glm4_moe")
     ),
     "MLP without gate": Mutant(
         join(
@@ -340,7 +342,7 @@ MUTANTS = {
         join(change(flow.lookup, drop_weights("position")), change(flow.lookup_position, drop_weights("position"))),
         has_architecture("gpt2 openai-gpt mllama t5"),
     ),
-    "sinks left out": Mutant(change(flow.attend, without("sinks")), has_architecture("gpt_oss")),
+    "sinks left out": Mutant(change(flow.attend, drop_options("sinks")), has_architecture("gpt_oss")),
     "gates left out": Mutant(drop_elementwise("gate"), has_architecture("mllama")),
     "buffer counted as parameter": Mutant(
         join(
@@ -381,7 +383,9 @@ MUTANTS = {
         has_architecture("jamba mamba2"),
     ),
     "decay left out": Mutant(drop_decay("parameter"), has_architecture("jamba qwen3_next mamba2")),
-    "mixer without inner norms": Mutant(change(state_space.mamba, without("inner_norm")), has_architecture("jamba")),
+    "mixer without inner norms": Mutant(
+        change(state_space.mamba, drop_options("inner_norm")), has_architecture("jamba")
+    ),
     "cross-attention left out": Mutant(
         change_method(t5.T5, "cross_attention", lambda _: lambda c, x, memory: x), has_architecture("t5")
     ),
@@ -389,7 +393,7 @@ MUTANTS = {
         change_method(gemma2.Gemma2Layers, "norm", forget_outer_norms), has_architecture("gemma3_text")
     ),
     "queries without latent": Mutant(
-        change(mla.queries, view(d_q_lora=None)), has_sizes(lambda c: getattr(c, "d_q_lora", None) is not None)
+        change(mla.queries, set_sizes(d_q_lora=None)), has_sizes(lambda c: getattr(c, "d_q_lora", None) is not None)
     ),
 }
 LISTED = has_architecture(  # of which `strikes` says what a mutant strikes
@@ -497,7 +501,7 @@ BEYOND: dict[str, tuple[Apply, set[tuple[str, str]]]] = {
         join(*(change_method(architecture(name), "mtp", lambda _: lambda c, t: None) for name in WITH_MTP)),
         {("mtp", id) for id in MTP},
     ),
-    "MTP with copies of its own": (wrong_mtp(linear=without("tied_to")(flow.linear)), {("mtp", id) for id in MTP}),
+    "MTP with copies of its own": (wrong_mtp(linear=drop_options("tied_to")(flow.linear)), {("mtp", id) for id in MTP}),
     "MTP without join": (wrong_mtp(join=lambda a, b: b), {("mtp", id) for id in MTP}),
     "masks left out": (change(attentions.causal_masks, lambda _: lambda c: ()), {("legacy", "gpt2-small")}),
     "frequencies left out": (

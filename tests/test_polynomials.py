@@ -9,6 +9,7 @@ import operator
 import pickle
 from collections.abc import Callable
 from copy import copy, deepcopy
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,12 @@ from tests.refusing import error_of
 from tests.structures import ZOO, pick_structures, states_size
 from tests.symbolic import make_symbolic, replace_sizes
 
-sympy = pytest.importorskip("sympy", reason="the second opinion")
+
+@cache
+def load_sympy() -> Any:
+    """The second opinion, which takes long to import."""
+    return pytest.importorskip("sympy")
+
 
 NAMES = ("d_model", "n_heads", "vocab_size")
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
@@ -53,7 +59,7 @@ class Both:
 
 
 def make_leaf(name: str) -> Both:
-    return Both(make_symbols(name)[0], sympy.Symbol(name))
+    return Both(make_symbols(name)[0], load_sympy().Symbol(name))
 
 
 def combine_pair(pair: tuple[Both, Both], sign: str) -> Both:
@@ -61,7 +67,9 @@ def combine_pair(pair: tuple[Both, Both], sign: str) -> Both:
     return Both(ARITHMETIC[sign](a.ours, b.ours), ARITHMETIC[sign](a.theirs, b.theirs))
 
 
-LEAVES = st.one_of(st.sampled_from(NAMES).map(make_leaf), st.integers(-9, 9).map(lambda n: Both(n, sympy.Integer(n))))
+LEAVES = st.one_of(
+    st.sampled_from(NAMES).map(make_leaf), st.integers(-9, 9).map(lambda n: Both(n, load_sympy().Integer(n)))
+)
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: st.builds(combine_pair, st.tuples(inner, inner), st.sampled_from(sorted(ARITHMETIC))),
@@ -71,6 +79,7 @@ EXPRESSIONS = st.recursive(
 
 def sympy_terms(theirs: Any) -> dict[tuple[tuple[str, int], ...], int]:
     """SymPy's expansion in the shape of Polynomial.terms."""
+    sympy = load_sympy()
     expanded = sympy.Poly(sympy.expand(theirs), *(sympy.Symbol(name) for name in NAMES))
     return {
         tuple((name, power) for name, power in zip(NAMES, powers, strict=True) if power): int(c)
@@ -104,7 +113,7 @@ def test_every_expression_evaluates_to_what_sympy_substitutes_and_so_does_its_pr
 @run_quickly
 def test_equal_polynomials_hash_alike_and_others_differ_by_a_number_or_cannot_be_compared(a: Both, b: Both) -> None:
     x, y = to_polynomial(a.ours), to_polynomial(b.ours)
-    difference = sympy.expand(a.theirs - b.theirs)
+    difference = load_sympy().expand(a.theirs - b.theirs)
     assert has_same_terms(x, y) == (difference == 0)
     if difference.free_symbols:
         with pytest.raises(ParamcountError, match="depends on their values"):
