@@ -425,8 +425,6 @@ def test_every_format_has_the_same_figures(run: Runner) -> None:
     assert sum(found["components"].values()) == sum(row["parameters"] for row in found["patterns"]) == found["total"]
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--csv").out)))
     assert {row["component"]: int(row["parameters"]) for row in rows} == GPT2
-    for format in ("markdown", "latex", "html"):
-        assert "21,261,312" in run("./model.safetensors", "--format", format).out
 
 
 def test_by_tensor_shows_patterns_of_names(run: Runner) -> None:
@@ -440,12 +438,12 @@ def test_by_tensor_shows_patterns_of_names(run: Runner) -> None:
 
 
 def test_many_patterns_are_truncated_in_text_only(run: Runner) -> None:
-    write_header(Path("header.json"), {f"x{i}.weight": ("F32", (2,)) for i in range(1000)})
+    write_header(Path("header.json"), {f"x{i}.weight": ("F32", (2,)) for i in range(410)})
     shown = run("./header.json", "--by", "tensor").out
-    assert shown.endswith("… and 600 more; --csv and --json list them all\n")
+    assert shown.endswith("… and 10 more; --csv and --json list them all\n")
     assert "x399.weight" in shown and "x400.weight" not in shown
-    assert len(run("./header.json", "--by", "tensor", "--csv").out.splitlines()) == 1001
-    assert len(json.loads(run("./header.json", "--json").out)["patterns"]) == 1000
+    assert len(run("./header.json", "--by", "tensor", "--csv").out.splitlines()) == 411
+    assert len(json.loads(run("./header.json", "--json").out)["patterns"]) == 410
 
 
 def test_an_index_alone_is_shown_with_numbers_of_tensors(run: Runner) -> None:

@@ -15,7 +15,7 @@ import paramcount as pc
 from paramcount.formats.gguf import read_gguf
 from paramcount.loading.gguf import list_model_types
 from tests.gguf_writing import LAYOUTS, Layout, write_gguf
-from tests.refusing import model_error
+from tests.refusing import error_of, model_error
 from tests.running import Runner
 
 # {metadata: the keys of a config.json of which the converter takes the first}
@@ -90,7 +90,7 @@ def write(folder: Path, name: str, **options: Any) -> Path:
 def test_the_model_in_a_file_is_that_of_its_config_json_or_refused(name: str, tmp_path: Path) -> None:
     path, layout = write(tmp_path, name), LAYOUTS[name]
     if name not in READ:
-        assert model_error(path).endswith("(expected `paramcount PATH` counts its tensors)")
+        assert error_of(pc.load, path).endswith("(expected `paramcount PATH` counts its tensors)")
         return
     count = pc.count(path)
     rows = layout.tensors["token_embd.weight"][0]  # converters drop padding rows
@@ -120,7 +120,7 @@ def test_metadata_that_contradict_the_tensors_are_refused(changes: dict[str, int
     layout = LAYOUTS["llama-llama"]
     metadata = list_metadata(layout) | {f"llama.{key}": value for key, value in changes.items()}
     path = write_gguf(tmp_path / "model.gguf", layout, metadata=metadata)
-    assert "has tensors that no model with the architecture 'llama' of llama.cpp has" in model_error(path)
+    assert "has tensors that no model with the architecture 'llama' of llama.cpp has" in error_of(pc.load, path)
 
 
 def test_a_header_without_values_is_enough(tmp_path: Path, run: Runner) -> None:
@@ -143,7 +143,7 @@ def test_a_header_without_values_is_enough(tmp_path: Path, run: Runner) -> None:
 def test_an_unknown_architecture_still_shows_its_tensors(tmp_path: Path, run: Runner) -> None:
     layout = LAYOUTS["llama-llama"]._replace(architecture="unheard-of")
     path = write_gguf(tmp_path / "m.gguf", layout)
-    assert model_error(path) == (
+    assert error_of(pc.load, path) == (
         f"{path} has the architecture 'unheard-of' of llama.cpp, which paramcount does not read (expected `paramcount "
         "PATH` counts its tensors)"
     )
