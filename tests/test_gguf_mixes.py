@@ -22,7 +22,7 @@ from paramcount.costs.gguf_mixes import choose_layer_types, find_facts, is_quant
 from paramcount.counting.components import TOWERS
 from paramcount.formats.weights.gguf import MIXES
 from tests.running import Runner
-from tests.test_real_gguf import DUMPS, parse_dump
+from tests.test_gguf_verify import DUMPS, parse_dump
 
 DATA = Path(__file__).parent / "data"
 UNITS = {"MiB": 2**20, "GiB": 2**30}

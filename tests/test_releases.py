@@ -1,15 +1,24 @@
-"""Entries whose released files differ from the reference implementation, and the config.json of such a release."""
+"""Entries whose released files differ from the reference implementation, the config.json of such a release, and its
+files.
+"""
 
 from __future__ import annotations
 
 import json
+from math import prod
+from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
+from paramcount.checkpoints.matching import expand_names
+from paramcount.explore.models import export_models
+from paramcount.loading import load
 from tests.comparison import load_configs, load_reference
+from tests.headers import Tensors, write_header
 from tests.running import Runner
 
 UNTIED = (  # google-research/t5x and google/flaxformer: logits_via_embedding = False
@@ -75,3 +84,99 @@ def test_show_names_the_total_of_the_reference_and_the_tensor(run: Runner) -> No
     shown: dict[str, Any] = json.loads(run("show", "mt5-base", "--json").out)
     assert shown["proof"] == "as released; the reference implementation ties lm_head and has 390,315,264"
     assert (shown["total"], shown["reference_total"]) == (582_401_280, 390_315_264)
+
+
+# ---- where a user compares with the reference
+
+ENTRY = "t5-v1.1-large"
+RELEASED = 783_150_080  # github sdpetrides/t5x-train-and-test, README.md
+
+
+def test_a_difference_has_the_totals_of_the_reference_and_names_the_tensor_that_only_the_release_has(
+    run: Runner,
+) -> None:
+    reference = load_reference()[ENTRY]["total"]
+    found: dict[str, Any] = json.loads(run("diff", "t5-small", ENTRY, "--json").out)
+    assert (found["total_b"], found["reference_total_b"]) == (RELEASED, reference)
+    assert found["reference_total_a"] == found["total_a"] == load_reference()["t5-small"]["total"]
+    line = f"{ENTRY}: the reference implementation ties lm_head and has {reference:,}"
+    assert found["release_differences"] == [line]
+    assert line in " ".join(run("diff", "t5-small", ENTRY).out.split())
+
+
+def test_a_sweep_counts_what_the_reference_builds_of_every_row() -> None:
+    config = load_configs()[ENTRY]
+    (frame,) = pc.sweep(ENTRY, {"n_layers": [12, 24], "d_ff": [1024, 2816]}, columns=["total", "reference_total"])
+    for _, row in frame.iterrows():
+        document = config | {"num_layers": int(row["n_layers"]), "d_ff": int(row["d_ff"])}
+        with pytest.warns(pc.ConfigWarning):
+            assert pc.count(document).total == row["reference_total"]
+    assert set(frame["total"] - frame["reference_total"]) == {32128 * 1024}  # vocab_size × d_model
+
+
+def test_a_frame_has_the_total_of_the_reference() -> None:
+    config = load_configs()[ENTRY]
+    keys = ("d_model", "d_ff", "d_kv", "num_heads", "num_layers", "vocab_size", "feed_forward_proj")
+    frame = pandas.DataFrame([{key: config[key] for key in keys}] * 5)
+    result = pc.count_frame(frame, architecture="t5", columns=["reference_total"])
+    assert result["reference_total"].tolist() == [load_reference()[ENTRY]["total"]] * 5
+
+
+def test_the_page_has_the_total_of_the_reference_and_the_tensor_that_only_the_release_has() -> None:
+    (model,) = export_models([load(ENTRY)])["models"]
+    reference = load_reference()[ENTRY]["total"]
+    assert (model["total"], model["reference_total"]) == (RELEASED, reference)
+    assert model["release_difference"] == f"the reference implementation ties lm_head and has {reference:,}"
+
+
+# ---- verify: the LM head of a release is a tensor of its own
+
+SMALL = "t5-v1.1-small"
+SMALL_TOTAL = 76_961_152  # github sdpetrides/t5x-train-and-test, README.md
+HEAD = 32_128 * 512  # vocab_size × d_model
+COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")  # older files have the embedding three times
+
+
+def list_tensors() -> Tensors:
+    """The tensors of the release."""
+    tensors = expand_names(tensor for tensor in pc.count(SMALL).tensors if tensor.tied_to is None)
+    return {name: ("F32", tensor.shape) for name, tensor in tensors.items()}
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> str:
+    tensors = list_tensors()
+    assert sum(prod(shape) for _, shape in tensors.values()) == SMALL_TOTAL
+    copies = dict.fromkeys(COPIES, tensors["shared.weight"])
+    return str(write_header(tmp_path / "release.json", tensors | copies))
+
+
+def verify(run: Runner, *arguments: str) -> tuple[int, dict[str, Any]]:
+    done = run("verify", *arguments, "--json")
+    return done.code, json.loads(done.out)
+
+
+def test_the_released_files_match_the_entry(release: str, run: Runner) -> None:
+    code, found = verify(run, SMALL, release)
+    assert (code, found["ok"]) == (0, True)
+    assert found["found"]["lm_head"] == found["expected"]["lm_head"] == HEAD
+    assert sum(found["found"].values()) == SMALL_TOTAL
+
+
+def test_without_the_lm_head_the_entry_misses_it(tmp_path: Path, run: Runner) -> None:
+    tensors = list_tensors()
+    del tensors["lm_head.weight"]
+    code, found = verify(run, SMALL, str(write_header(tmp_path / "tied.json", tensors)))
+    assert code == 1
+    assert "lm_head.weight" in json.dumps(found["lines"])
+
+
+def test_against_the_config_json_the_separate_lm_head_is_named_as_surplus(
+    release: str, tmp_path: Path, run: Runner
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(load_configs()[SMALL]), encoding="utf-8")
+    done = run("verify", str(config), release)
+    text = " ".join((done.out + done.err).split())
+    assert "lm_head.weight" in text
+    assert f"files with a separate lm_head.weight hold {SMALL_TOTAL:,} parameters, {HEAD:,} more" in text
