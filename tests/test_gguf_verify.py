@@ -334,7 +334,7 @@ def count_unwritten(model: Count) -> int:
     return d * d + 3 * d + vocabulary if model.head else d * d + d
 
 
-# ---- released files, as llama.cpp tells of them when it loads one: how many tensors there are of each type, and the size
+# ---- released files, as llama.cpp tells of them when it loads one: how many tensors of each type, and the size of all
 
 # tests/data/gguf_dumps.json has what its logs print, as public files quote them, and the tensors names and shapes by
 # hand, from the configs of the models and llama.cpp's gguf-py/gguf/constants.py. Of types that change from layer to
