@@ -84,37 +84,7 @@ def list_weights(drawing: Drawing) -> list[tuple[str, str]]:
     return [(r.label, r.shape) for r in drawing.rectangles if r.role == "weight" and r.label]
 
 
-def list_data(drawing: Drawing) -> list[str]:
-    return [r.shape for r in drawing.rectangles if r.role == "data"]
-
-
 # ---- what is drawn
-
-
-def test_a_layer_of_gpt2_shows_the_products_of_the_textbook() -> None:
-    """[1024, 768] · [768, 64] = [1024, 64] for each of 12 heads, and so on: the shapes of Vaswani et al.
-
-    (2017) with GPT-2's numbers.
-    """
-    drawing = draw_layer("gpt2-small", 0)
-    assert list_weights(drawing) == [
-        ("queries", "12 × [768, 64]"),
-        ("keys", "12 × [768, 64]"),
-        ("values", "12 × [768, 64]"),
-        ("output projection", "[768, 768]"),
-        ("up", "[768, 3072]"),
-        ("down", "[3072, 768]"),
-    ]
-    x, head, heads = "[1024, 768]", "12 × [1024, 64]", "[1024, 12 · 64]"
-    assert list_data(drawing) == [
-        *(x, head, head, head),
-        *("12 × [64, 1024]", "12 × [1024, 1024]", "12 × [1024, 1024]"),  # Kᵀ, QKᵀ, its softmax
-        *(head, heads, x),  # V, heads side by side, the output
-        *(x, "[1024, 3072]", x),
-        x,  # their sum
-    ]
-    assert [sign.text for sign in drawing.signs] == ["+", "+"]
-    assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "gelu_new"]
 
 
 def test_a_window_is_a_band_below_the_diagonal() -> None:
@@ -432,13 +402,6 @@ def test_the_extension_selects_the_format(ending: str, tmp_path: Path, run: Runn
     assert run("draw", "gpt2-small", "-o", str(target)) == (0, "", "")
     drawing = draw_layer("gpt2-small")
     assert target.read_text(encoding="utf-8") == (drawing.html() if ending.startswith("htm") else drawing.svg())
-
-
-def test_a_dash_writes_an_svg_to_stdout(run: Runner) -> None:
-    assert (
-        run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out
-        == draw_model(load_model("gpt2-small"), tokens=7, layer=2).svg()
-    )
 
 
 def test_a_what_if_is_drawn(run: Runner) -> None:

@@ -67,10 +67,6 @@ def test_explanations_that_fit_equally_well_have_a_line_each(run: Runner) -> Non
     ]
 
 
-def test_one_wrong_count_of_several_is_enough(run: Runner) -> None:
-    assert run(*ask("671B", "active=36B")).code == 1
-
-
 def test_a_config_is_checked_with_its_changes_and_its_warnings(run: Runner, tmp_path: Path) -> None:
     """124,439,808 + a layer of 12 · 768² + 13 · 768 = 7,087,872."""
     config = tmp_path / "config.json"

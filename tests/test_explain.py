@@ -471,16 +471,6 @@ def test_every_tensor_is_listed_with_name_shape_repeats_and_count(run: Runner) -
     )
 
 
-@pytest.mark.parametrize("id", ["gpt-oss-20b", "t5-small", "llama-3.2-11b-vision", "jamba-v0.1", "gpt2-small"])
-def test_tensors_sum_to_the_total_and_have_their_checkpoint_names(id: str, run: Runner) -> None:
-    data = json.loads(run("explain", id, "--tensors", "--json").out)
-    assert (
-        sum(row["parameters"] for row in data["tensors"] if row["part"] != "mtp") == data["total"] == pc.count(id).total
-    )
-    assert {row["name"] for row in data["tensors"]} == {tensor.name for tensor in pc.count(id).tensors}
-    assert sum(row["copies"] for row in data["tensors"]) == sum(tensor.copies for tensor in pc.count(id).tensors)
-
-
 # ---- names of sizes and of modules
 
 
@@ -521,12 +511,3 @@ def test_modules_without_a_common_meaning_have_a_line_each() -> None:
         "model.encoder.conv2 biases": 384,
     }
     assert list_labels({"model_type": "gpt_oss"}, "other") == {"model.layers.{layer}.self_attn.sinks weights": 36 * 64}
-
-
-@pytest.mark.filterwarnings("ignore::paramcount.ConfigWarning")
-def test_the_bias_of_a_recurrence_is_not_the_bias_of_a_matrix() -> None:
-    mamba = list_labels({"model_type": "mamba2"}, "mixer")  # 64 layers with 128 heads
-    prefix = "backbone.layers.{layer}.mixer."
-    assert {name: mamba[f"{prefix}{name} weights"] for name in ("A_log", "D", "dt_bias")} == dict.fromkeys(
-        ("A_log", "D", "dt_bias"), 64 * 128
-    )

@@ -420,15 +420,6 @@ def test_a_long_list_of_tokens_is_shortened_in_the_middle() -> None:
     assert format_tokens(make_run(1)) == "1 token: ␣w0 0"
 
 
-def test_the_json_contains_the_whole_run(weights: Path) -> None:
-    found = predict(weights, TEXT)
-    data = json.loads(json.dumps(found.to_dict()))
-    assert data["tokens"][0] == {"text": "w3", "id": 3}
-    assert data["intermediates"][-1] == {"name": "wte: linear", "shape": [6, 23]}
-    assert data["next_words"] == [word._asdict() for word in found.next_words]
-    assert data["notes"] == list(found.notes)
-
-
 def test_a_long_or_hostile_token_stays_on_its_line() -> None:
     assert format_token("a\u202e\x1b\n b") == r"a\u202e\x1b\n␣b"
     assert len(format_token("x" * 1000)) == 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from pathlib import Path
 
@@ -14,11 +13,11 @@ import pytest
 import paramcount.zoo as zoo
 from paramcount.api import trace
 from paramcount.errors import ParamcountError
+from paramcount.tracing.fused import split_fused
 from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.golden import assert_golden
-from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, make_frozen_weights, write_weights, write_words
 from tests.refusing import Refuse
 from tests.running import Runner
 from tests.structures import ZOO, pick_structures
@@ -183,29 +182,6 @@ def test_a_text_is_as_long_as_the_position_embedding_has_rows_for_it(
             trace(config, tokens=65)
 
 
-def test_weights_and_a_text_give_the_next_tokens(tmp_path: Path, run: Runner) -> None:
-    """The expected logits are those of the reference implementation for the same weights and ids:
-    tests/data/gpt2_logits.json.
-    """
-    model = tmp_path / "tiny.yaml"
-    model.write_text(f"architecture: gpt2\nconfig: {json.dumps(SIZES.to_dict())}\nsettings: {{}}\n", encoding="utf-8")
-    weights = write_weights(tmp_path / "model.safetensors", make_frozen_weights(), "F64")
-    write_words(tmp_path / "tokenizer.json")
-    done = run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--top", "1", "--full")
-    logits = FROZEN["logits"][-1]
-    best = max(range(len(logits)), key=lambda i: logits[i])
-    share = math.exp(logits[best]) / sum(map(math.exp, logits))
-    assert (done.code, done.err) == (0, "")
-    assert f"most likely next tokens:\n{100 * share:.2f}%  {WORDS[best]}  {best}\n" in done.out
-    assert f"{len(FROZEN['token_ids'])} tokens: {WORDS[FROZEN['token_ids'][0]]} {FROZEN['token_ids'][0]} · " in done.out
-    data = json.loads(run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--json").out)
-    assert [token["id"] for token in data["run"]["tokens"]] == FROZEN["token_ids"]
-    made = {tuple(intermediate["shape"]) for intermediate in data["run"]["intermediates"]}
-    assert {
-        tuple(step["out"]) for step in data["steps"] if step["op"] in ("lookup", "linear", "norm", "QKᵀ", "· V", "gelu")
-    } - made == {(SIZES.vocab_size,)}
-
-
 def test_more_tokens_than_the_published_context_length_cause_a_warning(run: Runner) -> None:
     done = run("trace", "llama-3.1-8b", "--tokens", "131073")
     assert done.code == 0
@@ -217,3 +193,41 @@ def test_a_hostile_name_stays_on_one_line(tmp_path: Path, run: Runner) -> None:
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     assert "\x1b" not in run("trace", str(folder)).out
+
+
+# ---- a fused matrix is listed once: as the parts that people know, each with its share of the work
+
+
+def list_names(id: str) -> list[str]:
+    return [row[0].strip() for row in build_table(trace(id)).rows]
+
+
+@pytest.mark.parametrize(
+    ("id", "fused", "parts"),
+    [
+        ("gpt2-small", "q, k and v", ["queries", "keys", "values"]),
+        ("phi-3-mini", "gate, up", ["gate", "up"]),
+        ("mamba-130m", "input, gate", ["input", "gate"]),
+    ],
+)
+def test_a_fused_matrix_is_not_listed_beside_its_parts(id: str, fused: str, parts: list[str]) -> None:
+    names = list_names(id)
+    assert fused in [step.text for step in trace(id).steps]
+    assert fused not in names
+    assert [names.count(part) for part in parts] == [1] * len(parts)
+
+
+@pytest.mark.parametrize("id", ["gpt2-small", "phi-3-mini", "mamba-130m", "falcon-7b", "gpt-oss-20b"])
+@pytest.mark.parametrize("full", [[], ["--full"]])
+def test_the_flops_of_the_rows_sum_to_those_of_the_pass(id: str, full: list[str], run: Runner) -> None:
+    done = run("trace", id, "--csv", *full)
+    rows = csv.DictReader(io.StringIO(done.out))
+    assert sum(int(row["flops"] or 0) for row in rows) == trace(id).flops
+
+
+def test_a_matrix_that_another_step_reads_as_well_stays() -> None:
+    steps = list(trace("gpt2-small").steps)
+    fused = next(i for i, step in enumerate(steps) if step.text == "q, k and v")
+    assert steps[fused] not in split_fused(steps)
+    steps[-1] = steps[-1]._replace(reads=(*steps[-1].reads, fused))
+    assert split_fused(steps) == steps

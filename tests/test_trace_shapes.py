@@ -14,7 +14,7 @@ from paramcount.gpt2.forward_pass import forward, make_weights
 from paramcount.tracing.render import describe_flops
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.shapes import TraceOptions
-from paramcount.tracing.trace import Shape, Step, Trace
+from paramcount.tracing.trace import Step, Trace
 from tests import cases
 from tests.structures import keep_every
 from tests.test_mutants import replace_everywhere
@@ -81,56 +81,6 @@ def steps_with_text(found: Trace, text: str) -> list[Step]:
 
 def steps_with_op(found: Trace, op: str) -> list[Step]:
     return [step for step in found.steps if step.op == op]
-
-
-def test_the_trace_of_five_tokens_through_gpt2_matches_the_paper() -> None:
-    """Radford et al. 2019, table 2: 12 layers of 768; vocabulary 50,257, context 1,024.
-
-    12 heads of 64, a feed-forward of 4 x 768.
-    """
-    found = trace("gpt2-small", tokens=5, pad=1024)
-    expected: list[
-        tuple[str, list[Shape], Shape, int]
-    ] = [  # what it is, what goes in and is multiplied with, what comes out, how many side by side
-        ("token ids", [], (5,), 1),
-        ("token embedding", [(5,), (50257, 768)], (5, 768), 1),
-        ("position embedding", [(5,), (1024, 768)], (5, 768), 1),
-        ("add", [(5, 768), (5, 768)], (5, 768), 1),
-        ("pad", [(5, 768)], (1024, 768), 1),
-        ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
-        ("q, k and v", [(1024, 768), (768, 2304), (2304,)], (1024, 2304), 1),
-        ("queries", [(1024, 2304)], (1024, 12, 64), 12),
-        ("keys", [(1024, 2304)], (1024, 12, 64), 12),
-        ("values", [(1024, 2304)], (1024, 12, 64), 12),
-        ("QKᵀ", [(1024, 12, 64), (1024, 12, 64)], (12, 1024, 1024), 12),
-        ("mask", [(12, 1024, 1024)], (12, 1024, 1024), 12),
-        ("softmax", [(12, 1024, 1024)], (12, 1024, 1024), 12),
-        ("· V", [(12, 1024, 1024), (1024, 12, 64)], (1024, 12, 64), 12),
-        ("output projection", [(1024, 12, 64), (768, 768), (768,)], (1024, 768), 1),
-        ("add", [(1024, 768), (1024, 768)], (1024, 768), 1),
-        ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
-        ("up", [(1024, 768), (768, 3072), (3072,)], (1024, 3072), 1),
-        ("gelu_new", [(1024, 3072)], (1024, 3072), 1),
-        ("down", [(1024, 3072), (3072, 768), (768,)], (1024, 768), 1),
-        ("add", [(1024, 768), (1024, 768)], (1024, 768), 1),
-        ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
-        ("last position", [(1024, 768)], (768,), 1),
-        ("LM head", [(768,), (768, 50257)], (50257,), 1),
-    ]
-    assert [
-        (step.text, [*step.inputs, *(held.shape for held in step.weights)], step.out, step.heads)
-        for step in found.steps
-    ] == expected
-    assert {scope.copies for step in found.steps for scope in step.scopes} == {12}
-    products = {step.text: step.product for step in found.steps if step.product}
-    assert products["queries"] == products["keys"] == products["values"] == ((1024, 768), (768, 64), (1024, 64))
-    assert (products["QKᵀ"], products["· V"]) == (
-        ((1024, 64), (64, 1024), (1024, 1024)),
-        ((1024, 1024), (1024, 64), (1024, 64)),
-    )
-    assert found.steps[-2].note == "position 5 of 1,024"
-    assert found.attention_scores == 12 * 12 * 1024**2
-    assert found.cached_elements == 12 * 2 * 5 * 768  # of the five tokens, not of the zeros
 
 
 def test_keys_and_values_are_computed_from_the_latents_of_all_tokens() -> None:
@@ -368,22 +318,8 @@ def test_a_state_space_layer_has_a_state_of_constant_size() -> None:
     assert short == long == 64 * (128 * 64 * 128 + 3 * (8192 + 2 * 8 * 128))
 
 
-# ---- a declaration that is wrong
-
-
-def test_a_changed_declaration_changes_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_without_a_description_is_not_described_and_has_no_flops(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trace("llama-3.1-8b").steps
-    original = flow.linear
-    replace_everywhere(
-        monkeypatch,
-        original,
-        lambda x, name, component, width, **k: original(
-            x, name, component, width + 1 if component == "mlp.up" else width, **k
-        ),
-    )
-    with pytest.raises(ParamcountError, match="meets"):  # gate and up no longer fit each other
-        trace("llama-3.1-8b")
-    monkeypatch.undo()
     replace_everywhere(monkeypatch, flow.rope, lambda x, *a: Data("turn", (x,), x.shape))
     found = trace("llama-3.1-8b")
     after = found.steps
