@@ -24,6 +24,7 @@ import os
 import re
 import shlex
 import tempfile
+from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -115,18 +116,8 @@ def show(source: str, text: str) -> str:
     """What belongs below `<!-- shows: SOURCE -->`, in a code block if `text` is one."""
     if source.startswith("paramcount "):
         return run_command(source).rstrip("\n")
-    if source == "model types":
-        return summarise_mappings(load_mappings())
-    if source == "gpus":
-        return make_gpu_table()
-    if source == "weight formats":
-        return make_format_table()
-    if source == "logged figures":
-        return make_logged_table()
-    if source == "real configs":
-        return make_config_table()
-    if source == "recommended GPUs":
-        return make_recommendation_table()
+    if source in TABLES:
+        return TABLES[source]()
     if source.startswith("columns of "):
         fields = find_table(source.removeprefix("columns of ")).fields
         lines = ["| column | type | unit | meaning |", "|---|---|---|---|"]
@@ -157,6 +148,16 @@ def make_format_table() -> str:
     for name, *flags in list_abilities():
         lines.append(f"| {name} | {' | '.join('yes' if flag else '—' for flag in flags)} |")
     return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "gpus": make_gpu_table,
+    "logged figures": make_logged_table,
+    "model types": lambda: summarise_mappings(load_mappings()),
+    "real configs": make_config_table,
+    "recommended GPUs": make_recommendation_table,
+    "weight formats": make_format_table,
+}
 
 
 def prepare_directory(folder: Path) -> None:

@@ -10,7 +10,6 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import paramcount.zoo as zoo
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow import list_steps
 from paramcount.flow.operation import Operation
-from paramcount.sizes import Sizes
 
 COVERING = Path(__file__).parent / "data" / "covering.txt"
 RANKS = {name: i for i, name in enumerate(COVERING.read_text(encoding="utf-8").split())}
@@ -94,44 +92,6 @@ def find_covering() -> list[str]:
         found.append(best)
         missing -= features[best]
     return found
-
-
-def pick_distinct(ids: Iterable[str]) -> list[str]:
-    """The first zoo model of each structure.
-
-    Two models have the same structure if they have the same architecture, flags and optional sizes, and if the same
-    sizes are equal, so that a condition that compares sizes holds for both or for neither.
-    """
-    first: dict[tuple[object, ...], str] = {}
-    for id in ids:
-        model = zoo.load_entry(id)
-        first.setdefault((model.architecture, structure_key(model.sizes)), id)
-    return list(first.values())
-
-
-def structure_key(config: Sizes) -> tuple[object, ...]:
-    """What two configs of one architecture have in common if they have the same structure."""
-    values = dict(list_fields(config))
-    sizes = {name: value for name, value in values.items() if type(value) is int}
-    flags = [
-        (name, bool(value) if isinstance(value, tuple) else str(value))
-        for name, value in values.items()
-        if name not in sizes
-    ]
-    equal = [(a, b) for a, b in combinations(sizes, 2) if sizes[a] == sizes[b]]
-    zero = [name for name, value in sizes.items() if value == 0]
-    square = sizes.get("n_heads", 0) * sizes.get("d_head", 0) == sizes.get("d_model")
-    return tuple(flags), tuple(equal), tuple(zero), square
-
-
-def list_fields(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of every field, those of parts included."""
-    for name in type(sizes).fields:
-        value = getattr(sizes, name)
-        if isinstance(value, Sizes):
-            yield from list_fields(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def keep_every(n: int, names: Iterable[str]) -> list[Any]:

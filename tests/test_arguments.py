@@ -15,7 +15,6 @@ from tests.sources import read_tree
 
 ROOT = Path(pc.__file__).parent
 CASES: dict[str, tuple[Callable[[], object], list[str], str, str]] = {  # what raises, the command, and what both name
-    "a missing model": (lambda: pc.count("a/b"), ["a/b"], "download=True fetches", "--download fetches"),
     "an unknown GPU": (
         lambda: pc.memory("gpt2-small", gpu="x"),
         ["memory", "gpt2-small", "--gpu", "x"],

@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,8 +20,9 @@ from paramcount.cli.docs import ALIASES, render_markdown
 from tests import refresh_index
 from tests.batches import in_batches
 from tests.few_models import use_models
-from tests.running import Runner
+from tests.running import Runner, run_process
 from tests.structures import ZOO, pick_structures
+from tests.test_package import command_code, list_loaded_modules
 
 HEADER = (
     "id,total,active,non_embedding,active_non_embedding,language_model,reference_total,embedding,other_embedding,position,qkv,output_projection,mlp,router,experts,"
@@ -215,18 +213,11 @@ def test_help_lists_every_command_and_version_is_that_of_the_package(run: Runner
     assert run("--version").out == f"paramcount {__version__}\n"
 
 
-SHELL = [sys.executable, "-c", "from paramcount.cli import main; main()"]
-
-
 def complete_words(shell: str, *words: str) -> str:
     """The completions of the last of these words. fish passes the word itself, other shells its index."""
     place = words[-1] if shell == "fish" else str(len(words))
-    variables = {
-        "_PARAMCOUNT_COMPLETE": f"{shell}_complete",
-        "COMP_WORDS": " ".join(("paramcount", *words)),
-        "COMP_CWORD": place,
-    }
-    return subprocess.run(SHELL, env=os.environ | variables, capture_output=True, text=True, check=False).stdout
+    line = {"COMP_WORDS": " ".join(("paramcount", *words)), "COMP_CWORD": place}
+    return run_process(_PARAMCOUNT_COMPLETE=f"{shell}_complete", **line).stdout.decode()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -236,10 +227,7 @@ def test_shell_completion_offers_commands_families_and_models(shell: str) -> Non
     assert "verify" in complete_words(shell, "ver")
     second = complete_words(shell, "compare", "deepseek-v")
     assert "deepseek-v3" in second and "gpt2" not in second
-    source = subprocess.run(
-        SHELL, env=os.environ | {"_PARAMCOUNT_COMPLETE": f"{shell}_source"}, capture_output=True, text=True, check=False
-    ).stdout
-    assert "_PARAMCOUNT_COMPLETE" in source
+    assert b"_PARAMCOUNT_COMPLETE" in run_process(_PARAMCOUNT_COMPLETE=f"{shell}_source").stdout
 
 
 @pytest.mark.parametrize(
@@ -257,15 +245,10 @@ def test_shell_completion_falls_back_to_file_names(words: list[str]) -> None:
     assert complete_words("bash", *words).split() == [f"file,{words[-1]}"]
 
 
-def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns(run: Runner) -> None:
-    done = subprocess.run(
-        [*SHELL, "gpt2-small"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={k: v for k, v in os.environ.items() if k != "COLUMNS"},
-    )
-    assert done.stdout == run("gpt2-small").out
+def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run("gpt2-small").out
+    monkeypatch.delenv("COLUMNS")
+    assert run_process("gpt2-small").stdout.decode() == expected
 
 
 # ---- guides
@@ -337,13 +320,8 @@ def test_the_keys_of_an_architecture_have_the_defaults_of_its_config_class(run: 
 
 
 def test_the_table_of_architectures_imports_none_of_them() -> None:
-    code = (
-        "import sys; from paramcount.cli import main\n"
-        "try: main(['architectures'])\nexcept SystemExit: print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = [name for name in done.stdout.split() if name.startswith("paramcount.architectures.")]
-    assert loaded == []
+    loaded = list_loaded_modules(command_code(["architectures"]))
+    assert [name for name in loaded if name.startswith("paramcount.architectures.")] == []
 
 
 def test_a_fused_tensor_is_shown_under_the_component_of_all_its_parts(run: Runner) -> None:

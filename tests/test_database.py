@@ -37,11 +37,16 @@ FEW = (
 )  # one of each kind
 
 
+@pytest.fixture(scope="module")
+def cache_of_few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("few")
+
+
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> list[pc.Model]:
-    """A zoo of some models, without a cache."""
+def few(monkeypatch: pytest.MonkeyPatch, cache_of_few: Path) -> list[pc.Model]:
+    """A zoo of some models, whose tables are filled once."""
     models = [zoo.load_entry(id) for id in FEW]
-    monkeypatch.setenv("PARAMCOUNT_CACHE", "")
+    monkeypatch.setenv("PARAMCOUNT_CACHE", str(cache_of_few))
     use_models(monkeypatch, models)
     return models
 
@@ -131,7 +136,8 @@ def test_values_have_the_declared_types(few: list[pc.Model]) -> None:
                 assert all(value is None or re.fullmatch(r"\d{4}-\d\d-\d\d", value) for value in values)
 
 
-def test_an_integer_beyond_63_bits_is_refused(few: list[pc.Model]) -> None:
+def test_an_integer_beyond_63_bits_is_refused(few: list[pc.Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARAMCOUNT_CACHE", "")
     few[:] = [pc.what_if("llama-3.1-8b", d_model=2**30, d_ff=2**30, n_layers=2**20)]
     with pytest.raises(pc.ParamcountError, match=r"llama-3.1-8b: total is 2⁶³ or more \(expected smaller sizes\)"):
         run_query("SELECT total FROM models")
@@ -148,6 +154,7 @@ def test_only_the_tables_that_a_query_reads_are_filled(few: list[pc.Model], monk
         filled.append(table.name)
         fill(connection, table, *others)
 
+    monkeypatch.setenv("PARAMCOUNT_CACHE", "")
     monkeypatch.setattr(store, "fill_table", fill_table)
     assert ask("SELECT 1") == [(1,)]
     assert filled == []

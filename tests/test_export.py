@@ -7,7 +7,6 @@ import io
 import json
 import re
 import sqlite3
-import sys
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +23,6 @@ from paramcount.database.store import read_rows
 from paramcount.database.tables import TABLES, find_table
 from paramcount.zoo.columns import TableField
 from tests.few_models import use_models
-from tests.refusing import Refuse
 from tests.running import Runner
 from tests.test_database import FEW
 
@@ -159,15 +157,6 @@ def test_the_sqlite_file_describes_itself(few: None, tmp_path: Path) -> None:
         for table in TABLES:
             columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table.name})")]
             assert [column for name, column in described if name == table.name] == columns[: len(table.fields)]
-
-
-@pytest.mark.parametrize(("name", "library"), [("zoo.parquet", "pyarrow"), ("zoo.xlsx", "openpyxl")])
-def test_a_missing_extra_is_named(
-    few: None, name: str, library: str, refuse: Refuse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    assert "pip install 'paramcount[export]'" in refuse("export", name)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_zoo_is_a_frame_of_exact_integers() -> None:

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount.architectures import ARCHITECTURES
 from paramcount.sweeping.columns import COUNTS
 from paramcount.sweeping.frames import list_main_keys
 from tests.refusing import error_of
 from tests.structures import keep_every
+from tests.test_sweeps import MODEL_TYPES, load_default
 
 CHECKED = (*COUNTS, "qkv", "mlp", "experts", "norm", "lm_head")
 
@@ -53,22 +53,11 @@ def check_frame(frame: pandas.DataFrame, architecture: str) -> pandas.DataFrame:
     return result
 
 
-def load_type(name: str) -> pc.Model | None:
-    """The default model of a type; None if it has to be named with its class."""
-    try:
-        return pc.load({"model_type": name})
-    except pc.ParamcountError:
-        return None
-
-
-TYPES = [name for name in ARCHITECTURES if "." not in name]
-
-
-@pytest.mark.parametrize("name", keep_every(30, TYPES))
+@pytest.mark.parametrize("name", keep_every(30, MODEL_TYPES))
 @hypothesis.settings(max_examples=2, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_every_row_equals_the_scalar_count(name: str, data: st.DataObject) -> None:
-    model = load_type(name)
+    model = load_default(name)
     if model is None:
         return  # some of its sizes have no default
     sizes: dict[str, Any] = {key: getattr(model.sizes, field) for field, key in list_main_keys(name).items()}

@@ -36,32 +36,6 @@ def test_common_spellings_find_the_entry(name: str, id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "012",
-        "1e3",
-        "0",
-        "-1",
-        "nan",
-        "true",
-        "null",
-        " ",
-        "\u00a0",
-        "é",
-        "中",
-        "💥",
-        "a" * 50,
-        "gpt 5",
-        "*",
-        "?",
-        "[a]",
-    ],
-)
-def test_a_name_that_is_not_in_the_zoo_is_unknown(name: str) -> None:
-    assert error_of(pc.load, name).startswith(f"unknown model '{name.replace(chr(0xA0), chr(92) + 'xa0')}' {EXPECTED}")
-
-
-@pytest.mark.parametrize(
     ("name", "nearest"),
     [
         ("gpt2-smal", "gpt2-small, gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),

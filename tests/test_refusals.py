@@ -36,6 +36,8 @@ def test_a_call_is_refused(call: str, message: str) -> None:
         ("draw gpt2-small -o x.png", "resvg_py", "a PNG", "plot"),
         ("draw gpt2-small -o x.pdf", "svglib.svglib", "a PDF", "pdf"),
         ("report gpt2-small", "jinja2", "a report", "plot"),
+        ("export zoo.parquet", "pyarrow", "a Parquet file", "export"),
+        ("export zoo.xlsx", "openpyxl", "an Excel file", "export"),
         ("draw gpt2-small --animate x.gif", "resvg_py", "an animation", "animate"),
         ("draw gpt2-small --animate x.webp", "PIL.Image", "an animation", "animate"),
         ("draw gpt2-small --animate x.mp4", "imageio_ffmpeg", "an animation", "animate"),
