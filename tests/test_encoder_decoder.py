@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import paramcount as pc
@@ -19,6 +21,21 @@ def test_a_pair_has_the_parameters_of_its_parts_and_of_cross_attention() -> None
     crossing = 12 * (4 * (768 * 768 + 768) + 2 * 768)  # four matrices with biases and a norm in each layer
     assert count.parts["cross_attention"] == crossing == 28_366_848
     assert count.total == encoder + decoder + crossing == 247_363_386
+
+
+@pytest.mark.parametrize(("encoder", "is_joined"), [({"hidden_size": 64, "model_type": "roberta"}, True), ({}, False)])
+def test_parts_of_two_sizes_are_joined_by_a_matrix(encoder: dict[str, Any], is_joined: bool) -> None:
+    small = {
+        "model_type": "bert",
+        "vocab_size": 96,
+        "hidden_size": 32,
+        "intermediate_size": 40,
+        "num_attention_heads": 4,
+    }
+    decoder = small | {"model_type": "bert-generation", "is_decoder": True, "add_cross_attention": True}
+    count = pc.count({"model_type": "encoder-decoder", "encoder": small | encoder, "decoder": decoder})
+    joining = [tensor.shape for tensor in count.tensors if tensor.name == "enc_to_dec_proj.weight"]
+    assert joining == ([(32, 64)] if is_joined else [])
 
 
 def test_gpt_2_alone_attends_to_an_encoder_if_its_config_says_so() -> None:

@@ -57,7 +57,13 @@ def test_a_released_model_has_the_independent_total_and_every_tensor_shape(name:
     assert count_shapes(count) == expected["shapes"]
     assert (count.warnings, count.notes) == ((), ())
     assert expected["source"]
-    assert " of " in architecture(str(count.architecture)).reference  # its publisher
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_lm_head_is_counted_and_the_publisher_is_named(name: str) -> None:
+    model = read_config(MODELS[name]["config"])
+    assert model.reading.head
+    assert " of " in architecture(str(model.architecture)).reference
 
 
 @pytest.mark.parametrize("name", MODELS)
