@@ -7,15 +7,14 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 import paramcount as pc
-from paramcount.cli import cli
 from paramcount.explore.article import render_article
 from paramcount.explore.article.relatives import find_predecessor
 from paramcount.output.numbers import format_bytes
 from paramcount.zoo import Model, load_entry
 from paramcount.zoo.entries import Published, Source
+from tests.running import Runner
 
 MODELS = (
     "gpt2-small", "qwen3-8b", "deepseek-v3", "bert-base-uncased", "llama-3.2-11b-vision", "mamba-130m", "t5-small",
@@ -48,7 +47,7 @@ def test_an_article_is_well_formed_and_has_the_numbers_of_the_commands(id: str) 
 
 
 @pytest.mark.parametrize("id", MODELS)
-def test_every_command_in_an_article_works(id: str) -> None:
+def test_every_command_in_an_article_works(id: str, run: Runner) -> None:
     article = parse(render_article(load_entry(id)))
     lines = {read_text(code) for code in article.iter("code") if code.get("class") == "command"}
     assert len(lines) > 3
@@ -56,9 +55,9 @@ def test_every_command_in_an_article_works(id: str) -> None:
         program, *words = shlex.split(line)
         assert program == "paramcount"
         words += ["-o", "-"] if words[0] == "map" else []
-        result = CliRunner().invoke(cli, words)
-        unexplained = words[0] == "why" and "unexplained" in result.output  # which the command reports by 1
-        assert int(result.exit_code) == unexplained, (line, result.output)
+        done = run(*words)
+        unexplained = words[0] == "why" and "unexplained" in done.out  # which the command reports by 1
+        assert done.code == unexplained, (line, done)
 
 
 def test_names_and_sources_are_escaped() -> None:
@@ -96,10 +95,10 @@ def test_the_predecessor_is_the_latest_earlier_release_of_a_similar_size(id: str
     assert (found and found.id) == predecessor
 
 
-def test_the_citation_has_the_lines_of_the_command() -> None:
+def test_the_citation_has_the_lines_of_the_command(run: Runner) -> None:
     pre = parse(render_article(load_entry("gpt2-small"))).find(".//pre")
     assert pre is not None
-    printed = CliRunner().invoke(cli, ["cite", "gpt2-small"]).output
+    printed = run("cite", "gpt2-small").out
     lines = "".join(pre.itertext()).splitlines()
     assert lines[-1] == "}"
     assert printed.splitlines()[: len(lines)] == lines

@@ -17,7 +17,6 @@ import pytest
 import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.counting.components import COMPONENTS
-from tests.refusing import list_directory
 from tests.running import Runner
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -329,26 +328,3 @@ def test_plot_still_prints_the_table_and_the_extension_selects_the_format(run: R
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", png[16:24])
     assert (width, 200 < height < 600) == (1350, True)
-
-
-# ---- refusals
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
-def test_a_full_disk_leaves_the_older_picture() -> None:
-    Path("out.png").write_bytes(b"old")
-    before = list_directory()
-    code = (
-        "import resource, sys; sys.dont_write_bytecode = True; "  # which Python 3.11 would leave behind truncated
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); "
-        "from paramcount.output.files import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(Path(pc.__file__).parents[1])},
-    )
-    assert done.stderr.endswith("ParamcountError: --plot out.png cannot be written: File too large\n")
-    assert list_directory() == before

@@ -12,6 +12,7 @@ import pytest
 import paramcount as pc
 from paramcount.api import draw
 from paramcount.architectures import split_name
+from paramcount.drawing.colours import measure_luminance
 from paramcount.drawing.pictures import draw_model
 from paramcount.drawing.render import DARK, LIGHT, find_fonts, render_svg
 from paramcount.drawing.route import simplify_path
@@ -298,14 +299,8 @@ def test_the_default_number_of_tokens_is_the_maximum_of_the_model_up_to_1024() -
 
 
 def contrast_ratio(a: str, b: str) -> float:
-    """The contrast ratio of WCAG 2.1, from relative luminance."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    """The contrast ratio of WCAG 2.1."""
+    dark, light = sorted(map(measure_luminance, (a, b)))
     return (light + 0.05) / (dark + 0.05)
 
 

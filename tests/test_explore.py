@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.cli import main
 from paramcount.drawing.pictures import draw_body
 from paramcount.explore import build_page
 from paramcount.explore.conditions import NoConditionsError, derive_conditions, follow_all
@@ -39,6 +38,7 @@ from paramcount.tracing.trace import Step
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import get_size, list_paths
 from tests.batches import in_batches
+from tests.running import Runner
 from tests.structures import ZOO, pick_structures
 
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -410,28 +410,19 @@ def test_a_hostile_name_is_text_wherever_it_is() -> None:
 # ---- the command
 
 
-def run(*args: str) -> int:
-    with pytest.raises(SystemExit) as leaving:
-        main(list(args))
-    code = leaving.value.code
-    assert isinstance(code, int)
-    return code
-
-
 def test_the_command_writes_a_page_and_opens_it_if_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Runner
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     path = tmp_path / "models.html"
-    assert run("explore", "gpt2-small", "-o", str(path)) == 0
+    assert run("explore", "gpt2-small", "-o", str(path)) == (0, "", f"note: wrote {path}\n")
     assert (path.read_text(encoding="utf-8"), opened) == (pc.explore_page(["gpt2-small"]), [])
-    assert capsys.readouterr().err == f"note: wrote {path}\n"
-    assert run("explore", "gpt2-small", "-o", str(path), "--open") == 0
+    assert run("explore", "gpt2-small", "-o", str(path), "--open").code == 0
     assert opened == [path.as_uri()]
-    assert run("explore", "gpt2-small") == 0
+    assert run("explore", "gpt2-small").code == 0
     assert opened[1].endswith("/explore.html")
-    assert run("explore", "gpt2-small", "--no-open") == 0
+    assert run("explore", "gpt2-small", "--no-open").code == 0
     assert len(opened) == 2
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import paramcount.zoo as zoo
+from tests.html_pages import find_all, parse_html, read_text
 from tests.running import Runner
 
 pytest.importorskip("jinja2")
@@ -20,7 +21,6 @@ pytest.importorskip("matplotlib")
 from paramcount.api import report
 from paramcount.drawing.report import render_page
 
-VOID = ("meta", "br", "hr", "img", "link", "input", "base")
 PASSIVE = {
     "html", "head", "meta", "title", "style", "body", "a", "header", "footer", "main", "nav", "section", "article",
     "h1", "h2", "h3", "p", "b", "span", "div",
@@ -32,44 +32,25 @@ PASSIVE = {
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;{{ 7*7 }}{% raw %}"
 
 
-def parse_page(html: str) -> ET.Element:
-    """A page as a tree. Every element has a closing tag in the right place, and no attribute twice."""
-    assert "<!--" not in html
-    void = rf"<({'|'.join(VOID)})\b([^>]*?)/?>"
-    xml = re.sub(void, r"<\1\2/>", html.removeprefix("<!doctype html>")).replace("<details open>", "<details>")
-    root = ET.fromstring(xml)  # noqa: S314 our own
-    for node in root.iter():
-        node.tag = node.tag.rpartition("}")[2].lower()
-    return root
-
-
-def find_all(page: ET.Element, *tags: str) -> list[ET.Element]:
-    return [node for node in page.iter() if node.tag in tags]
-
-
-def read_text(node: ET.Element) -> str:
-    return "".join(node.itertext())
-
-
 @pytest.fixture(scope="module")
 def deepseek_page() -> ET.Element:
-    return parse_page(report(["deepseek-v3"]))
+    return parse_html(report(["deepseek-v3"]))
 
 
 @pytest.fixture(scope="module")
 def several_models_page() -> ET.Element:
-    return parse_page(report(["gpt2-small", "mixtral-8x7b", "gpt-4"], estimates=True))
+    return parse_html(report(["gpt2-small", "mixtral-8x7b", "gpt-4"], estimates=True))
 
 
 @pytest.fixture(scope="module")
 def minimal_page() -> ET.Element:
-    return parse_page(report([{"model_type": "llama", "num_hidden_layers": 2}]))
+    return parse_html(report([{"model_type": "llama", "num_hidden_layers": 2}]))
 
 
 @pytest.fixture(scope="module")
 def many_kinds_page() -> ET.Element:
     """An encoder, an encoder-decoder, vision and audio models, a state space model and linear attention."""
-    return parse_page(
+    return parse_html(
         report([{"model_type": name} for name in ("bert", "bart", "llava", "whisper", "mamba2", "xlstm")])
     )
 
@@ -132,9 +113,9 @@ def test_a_hostile_entry_is_escaped() -> None:
         zoo.make_model(zoo.parse_entry(fill_entry(MARKUP))),
         zoo.make_model(zoo.parse_entry(fill_entry("usual"))),
     )
-    both = parse_page(render_page([hostile, replace(hostile, id="b")]))
-    expected = parse_page(render_page([usual, replace(usual, id="b")]))
-    for found, plain in ((parse_page(render_page([hostile])), parse_page(render_page([usual]))), (both, expected)):
+    both = parse_html(render_page([hostile, replace(hostile, id="b")]))
+    expected = parse_html(render_page([usual, replace(usual, id="b")]))
+    for found, plain in ((parse_html(render_page([hostile])), parse_html(render_page([usual]))), (both, expected)):
         assert [node.tag for node in found.iter()] == [node.tag for node in plain.iter()]
         assert [list(node.attrib) for node in found.iter()] == [list(node.attrib) for node in plain.iter()]
     texts = {read_text(node) for node in find_all(both, "h2", "dd", "th", "td", "li", "a")}
@@ -150,9 +131,9 @@ def test_control_characters_in_a_folder_name_are_escaped(tmp_path: Path) -> None
     (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     html = report([folder, "gpt2-small"])
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
-    assert "evil\\x1b[2J\\u202e<b>" in {read_text(node) for node in find_all(parse_page(html), "h2")}
+    assert "evil\\x1b[2J\\u202e<b>" in {read_text(node) for node in find_all(parse_html(html), "h2")}
     model = add_notes(zoo.load_entry("gpt2-small"), "a\x00b\u2028c")
-    assert [read_text(node) for node in find_all(parse_page(render_page([model])), "li")][-1] == "a\\x00b\\u2028c"
+    assert [read_text(node) for node in find_all(parse_html(render_page([model])), "li")][-1] == "a\\x00b\\u2028c"
 
 
 # ---- in order for those who listen
@@ -297,13 +278,13 @@ def test_several_models_are_compared_first_and_an_estimate_has_no_count(several_
 def test_a_what_if_states_the_changes_and_no_verification(run: Runner) -> None:
     done = run("report", "gpt2-small", "--set", "n_layers=40", "-o", "-")
     assert done.code == 0
-    text = read_text(parse_page(done.out))
+    text = read_text(parse_html(done.out))
     assert "322,900,224" in text and "n_layers 12 → 40" in text
     assert "= published" not in text and "unverified" not in text and "No published figures." in text
 
 
 def test_a_model_with_few_positions_is_traced_with_fewer_tokens() -> None:
-    text = read_text(parse_page(report([{"model_type": "gpt2", "n_positions": 3}])))
+    text = read_text(parse_html(report([{"model_type": "gpt2", "n_positions": 3}])))
     assert "The forward pass of 3 tokens" in text and "not traced" not in text
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +14,7 @@ from paramcount.explore.site import write_site
 from paramcount.explore.site.folder import MARKER
 from paramcount.explore.site.listing import make_place
 from paramcount.zoo import load_entry
+from tests.html_pages import find_all, parse_html
 from tests.running import Runner
 
 pytest.importorskip("markdown_it")
@@ -33,27 +32,8 @@ LOADED = {
 HOSTILE = {"id": "../../evil", "name": '<script>alert("x")</script>', "publisher": "</title><img src=x onerror=y>"}
 
 
-class Reader(HTMLParser):
-    """The elements of a page, its texts and what it refers to."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.texts: dict[str, str] = {}
-        self.open = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.open = tag
-        self.tags.append((tag, {key: value or "" for key, value in attrs}))
-
-    def handle_data(self, data: str) -> None:
-        self.texts[self.open] = self.texts.get(self.open, "") + data
-
-    def get(self, tag: str, **attributes: str) -> Iterator[dict[str, str]]:
-        for name, found in self.tags:
-            if name == tag and attributes.items() <= found.items():
-                yield found
+def list_attributes(page: ET.Element, tag: str, **attributes: str) -> list[dict[str, str]]:
+    return [node.attrib for node in find_all(page, tag, **attributes)]
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +44,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[str, Reader]:
+def pages(site: Path) -> dict[str, ET.Element]:
     """{path of a folder: its page}, without the page to explore, which is a program."""
     found = {path.parent.relative_to(site).as_posix(): path for path in site.rglob("index.html")}
-    return {name: Reader(path.read_text()) for name, path in found.items() if name != "explore"}
+    return {name: parse_html(path.read_text()) for name, path in found.items() if name != "explore"}
 
 
-def test_there_is_a_page_per_model_family_and_guide(pages: dict[str, Reader], site: Path) -> None:
+def test_there_is_a_page_per_model_family_and_guide(pages: dict[str, ET.Element], site: Path) -> None:
     assert {f"models/{id}" for id in MODELS} <= set(pages)
     assert {"families/gpt", "families/deepseek"} <= set(pages)
     assert {".", "models", "families", "guides", "guides/terms", "guides/moe"} <= set(pages)
@@ -78,11 +58,11 @@ def test_there_is_a_page_per_model_family_and_guide(pages: dict[str, Reader], si
         assert (site / name).is_file(), name
 
 
-def test_all_links_lead_to_files_of_the_site(pages: dict[str, Reader], site: Path) -> None:
+def test_all_links_lead_to_files_of_the_site(pages: dict[str, ET.Element], site: Path) -> None:
     number = 0
     for name, page in pages.items():
-        for tag, attributes in page.tags:
-            address = urlsplit(attributes.get(LOADED.get(tag, ""), ""))
+        for node in page.iter():
+            address = urlsplit(node.get(LOADED.get(node.tag, ""), ""))
             if address.scheme or not address.path:
                 continue
             target = (site / name / unquote(address.path)).resolve()
@@ -92,52 +72,51 @@ def test_all_links_lead_to_files_of_the_site(pages: dict[str, Reader], site: Pat
     assert number > 10 * len(pages)
 
 
-def test_no_page_loads_anything_from_another_server(pages: dict[str, Reader]) -> None:
+def test_no_page_loads_anything_from_another_server(pages: dict[str, ET.Element]) -> None:
     for name, page in pages.items():
-        (policy,) = page.get("meta", **{"http-equiv": "Content-Security-Policy"})
+        (policy,) = list_attributes(page, "meta", **{"http-equiv": "Content-Security-Policy"})
         assert "http" not in policy["content"] and "unsafe" not in policy["content"]
         for tag in ("img", "script", "link", "iframe", "form"):
-            for attributes in page.get(tag):
+            for attributes in list_attributes(page, tag):
                 scheme = urlsplit(attributes.get(LOADED[tag], "")).scheme
                 assert scheme in ("", "data"), (name, tag, attributes)
-        assert not [
-            tag for tag, attributes in page.tags if "style" in attributes or any(k[:2] == "on" for k in attributes)
-        ]
+        assert not [n.tag for n in page.iter() if "style" in n.attrib or any(key[:2] == "on" for key in n.attrib)]
 
 
-def test_titles_and_descriptions_are_unique(pages: dict[str, Reader]) -> None:
-    titles = [page.texts["title"] for page in pages.values()]
-    descriptions = [next(page.get("meta", name="description"))["content"] for page in pages.values()]
+def test_titles_and_descriptions_are_unique(pages: dict[str, ET.Element]) -> None:
+    titles = [find_all(page, "title")[0].text for page in pages.values()]
+    descriptions = [list_attributes(page, "meta", name="description")[0]["content"] for page in pages.values()]
     assert len(set(titles)) == len(titles) == len(set(descriptions))
     assert all(titles) and all(descriptions)
 
 
-def test_the_numbers_are_those_of_the_command_line(pages: dict[str, Reader]) -> None:
-    cells = {row["title"] for row in pages["models"].get("span") if "data-copy" in row}
+def test_the_numbers_are_those_of_the_command_line(pages: dict[str, ET.Element]) -> None:
+    cells = {row["title"] for row in list_attributes(pages["models"], "span") if "data-copy" in row}
     for id in MODELS:
         count = pc.count(id)
         assert f"{count.total:,}" in cells
         page = pages[f"models/{id}"]
-        assert f"{count.total:,} parameters" in next(page.get("meta", name="description"))["content"]
-        assert str(count.active) in {span.get("data-copy") for span in page.get("span")}
+        assert f"{count.total:,} parameters" in list_attributes(page, "meta", name="description")[0]["content"]
+        assert str(count.active) in {span.get("data-copy") for span in list_attributes(page, "span")}
 
 
-def test_a_model_without_a_page_is_not_a_link(pages: dict[str, Reader]) -> None:
-    links = {link["href"] for link in pages["models/deepseek-v3"].get("a")}
+def test_a_model_without_a_page_is_not_a_link(pages: dict[str, ET.Element]) -> None:
+    links = {link["href"] for link in list_attributes(pages["models/deepseek-v3"], "a")}
     assert "../deepseek-v2/" in links
     assert not [href for href in links if href.startswith("#model")]
     assert "../../explore/#fit/deepseek-v3" in links
 
 
-def test_preview_pictures_and_the_sitemap_have_absolute_addresses(pages: dict[str, Reader], site: Path) -> None:
+def test_preview_pictures_and_the_sitemap_have_absolute_addresses(pages: dict[str, ET.Element], site: Path) -> None:
     root = ET.fromstring((site / "sitemap.xml").read_text())  # noqa: S314 our own
     addresses = {element.text for element in root.iter() if element.tag.endswith("}loc")}
     assert addresses == {f"{URL}/{'' if name == '.' else name + '/'}" for name in pages}
-    (image,) = pages["models/deepseek-v3"].get("meta", property="og:image")
+    (image,) = list_attributes(pages["models/deepseek-v3"], "meta", property="og:image")
     assert image["content"] == f"{URL}/models/deepseek-v3/preview.png"
     png = (site / "models/deepseek-v3/preview.png").read_bytes()
     width, height = (
-        int(next(pages["."].get("meta", property=f"og:image:{side}"))["content"]) for side in ("width", "height")
+        int(list_attributes(pages["."], "meta", property=f"og:image:{side}")[0]["content"])
+        for side in ("width", "height")
     )
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
@@ -149,8 +128,8 @@ def test_without_the_libraries_of_pictures_a_note_says_so(
     monkeypatch.setattr("paramcount.explore.site.previews.find_spec", lambda name: None)
     result = run("explore", "gpt2-small", "--site", str(tmp_path / "site"))
     assert "note: without preview pictures, which need paramcount[plot]" in result.err
-    page = Reader((tmp_path / "site/models/gpt2-small/index.html").read_text())
-    assert not list(page.get("meta", property="og:image"))
+    page = parse_html((tmp_path / "site/models/gpt2-small/index.html").read_text())
+    assert not list_attributes(page, "meta", property="og:image")
     assert not list((tmp_path / "site/models").rglob("*.png"))
 
 
@@ -179,12 +158,12 @@ def test_hostile_names_stay_in_a_site_without_an_address_and_are_escaped(run: Ru
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["site", folder.name])
     (page,) = (tmp_path / "site" / "models").glob("*/index.html")
     assert page.parent.name == make_place(page.parent.name)
-    reader = Reader(page.read_text())
-    (picture,) = reader.get("meta", property="og:image")
+    reader = parse_html(page.read_text())
+    (picture,) = list_attributes(reader, "meta", property="og:image")
     assert picture["content"] == f"../../models/{page.parent.name}/preview.png"
     assert not (tmp_path / "site" / "sitemap.xml").exists()
-    assert not [attributes for attributes in reader.get("img") if attributes["src"] != "map.svg"]
-    assert list(reader.get("script")) == [{"src": "../../site.js", "defer": ""}]
+    assert not [attributes for attributes in list_attributes(reader, "img") if attributes["src"] != "map.svg"]
+    assert list_attributes(reader, "script") == [{"src": "../../site.js", "defer": ""}]
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/etc/passwd", "..", "", "a/../b", "\x00", "C:\\x", "x" * 1000])

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 from itertools import product
 from pathlib import Path
@@ -19,7 +16,7 @@ from paramcount.output.shortening import shorten_name, shorten_names
 from paramcount.output.tables import Column, Table, render
 from paramcount.output.terminal import ASCII, FALLBACK, measure_text
 from tests.batches import in_batches
-from tests.running import Runner
+from tests.running import Runner, run_process
 from tests.structures import pick_structures
 from tests.test_config_files import QWEN, write_config
 
@@ -90,21 +87,14 @@ def test_the_environment_turns_colour_off_and_color_always_on_again(
 # ---- encodings
 
 
-def run_process(*args: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONPATH": str(ROOT.parent)}
-    return subprocess.run(
-        [sys.executable, "-m", "paramcount", *args], capture_output=True, check=False, env=environment
-    )
-
-
 def test_output_falls_back_to_ascii_in_an_encoding_without_some_characters() -> None:
-    done = run_process("diff", "llama-2-7b", "llama-3.1-8b", encoding="cp1252")
+    done = run_process("diff", "llama-2-7b", "llama-3.1-8b", PYTHONIOENCODING="cp1252")
     assert (done.returncode, done.stderr) == (0, b"")
     assert re.search(r"qkv +-805,306,368 ", done.stdout.decode("cp1252"))
 
 
 def test_messages_fall_back_to_ascii_too() -> None:
-    done = run_process("x" * 300, encoding="ascii")
+    done = run_process("x" * 300, PYTHONIOENCODING="ascii")
     assert done.returncode == 2
     assert b"xxx...xxx" in done.stderr
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import paramcount as pc
-from paramcount.cli import main
 from paramcount.errors import ParamcountError
 from paramcount.execution import Run
 from paramcount.explore.tiny_models import export_tiny_models
 from paramcount.tiny import ALPHABET, END, FOLDER, LONGEST, NAMES, SEPARATOR, decode, encode, find_folder
 from paramcount.zoo import Model
+from tests.refusing import Refuse
 
 ROOT = Path(__file__).parents[1]
 FROZEN = json.loads((ROOT / "tests/data/tiny_models.json").read_text(encoding="utf-8"))
@@ -94,10 +94,8 @@ def test_they_answer_what_the_reference_answers(name: str) -> None:
         ("a" * 23, "--text: 23 tokens (expected 1 to 22 tokens)"),
     ],
 )
-def test_a_text_that_they_cannot_read_is_an_error(text: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["trace", "tiny-gpt2", "--text", text])
-    assert (ended.value.code, capsys.readouterr().err) == (2, f"error: {problem}\n")
+def test_a_text_that_they_cannot_read_is_an_error(text: str, problem: str, refuse: Refuse) -> None:
+    assert refuse("trace", "tiny-gpt2", "--text", text) == problem
 
 
 def test_a_character_that_is_no_token_is_an_error() -> None:

@@ -15,7 +15,7 @@ import paramcount as pc
 import paramcount.zoo as zoo
 from paramcount.counting.quantisation.scales import get_scales
 from paramcount.explaining.causes import are_compatible, find_candidates
-from paramcount.explaining.why import Account, Why
+from paramcount.explaining.why import Account, Why, render_terms
 from paramcount.output.numbers import match_figure, parse_figure
 from tests.batches import in_batches
 from tests.refusing import error_of
@@ -100,100 +100,98 @@ def test_an_exact_figure_is_explained_exactly_or_not_at_all(model: str, off: int
     assert (answer.verdict, answer.accounts) == ("not reproducible", ())
 
 
-# ---- active figures follow different conventions
+# ---- figures from other sources or derived by hand
 
 
-@pytest.mark.parametrize(
-    ("id", "figure", "fit", "value", "left_out"),
-    [  # as published: see the entries' sources
-        ("mixtral-8x7b", "12.9B", "rounded", 12_879_925_248, []),
-        ("qwen3-30b-a3b", "3.3B", "truncated", 3_353_032_704, []),
-        ("qwen1.5-moe-a2.7b", "2.7B", "rounded", 2_689_173_504, []),
-        ("gpt-oss-20b", "3.6B", "rounded", 3_608_307_264, ["one embedding matrix (input or LM head)"]),
-        ("gpt-oss-120b", "5.1B", "rounded", 5_132_849_472, ["one embedding matrix (input or LM head)"]),
-        ("deepseek-v2-lite", "2.4B", "truncated", 2_451_435_008, ["one embedding matrix (input or LM head)"]),
-        ("deepseek-v3", "36.6B", "rounded", 36_625_603_584, ["one embedding matrix (input or LM head)"]),
-        ("glm-4.5", "32B", "rounded", 32_080_359_424, ["both embedding matrices (input and LM head)"]),
-        ("glm-4.5-air", "12B", "rounded", 12_182_609_920, ["both embedding matrices (input and LM head)"]),
-    ],
-)
-def test_an_active_figure_names_the_embeddings_it_omits(
-    id: str, figure: str, fit: str, value: int, left_out: list[str]
-) -> None:
+def summarize(answer: Why) -> str:
+    """Every explanation with its fit, the preferred one first: "truncated: active"."""
+    (account,) = answer.accounts
+    check_account(account)
+    accounts = [account, *filter(None, (answer.plainer, answer.rounded))]
+    return "; ".join(f"{one.fit}: {render_terms(one)}" for one in accounts)
+
+
+def forget_source(id: str) -> dict[str, Any]:
+    """A model without the sources of its zoo entry."""
     model = pc.load(id)
-    mapping = {"architecture": model.architecture, "config": model.sizes.to_dict()}  # without a source
-    for answer in (explain_one(model, figure), explain_one(mapping, figure)):
-        (account,) = answer.accounts
-        assert (answer.base, answer.true, answer.verdict) == ("active", pc.count(id).active, fit)
-        assert (account.value, [cause.name for cause in account.causes]) == (value, left_out)
+    return {"architecture": model.architecture, "config": model.sizes.to_dict()}
 
 
-# ---- every cause, with figures from other sources or derived by hand
+ONE = "active minus one embedding matrix (input or LM head)"
+BOTH = "minus both embedding matrices (input and LM head)"
+ACTIVE = [  # as published: see the entries' sources, which follow different conventions
+    ("mixtral-8x7b", "12.9B", "rounded: active"),
+    ("qwen3-30b-a3b", "3.3B", "truncated: active"),
+    ("qwen1.5-moe-a2.7b", "2.7B", "rounded: active"),
+    ("gpt-oss-20b", "3.6B", f"rounded: {ONE} 579,133,440"),
+    ("gpt-oss-120b", "5.1B", f"rounded: {ONE} 579,133,440"),
+    ("deepseek-v2-lite", "2.4B", f"truncated: {ONE} 209,715,200"),
+    ("deepseek-v3", "36.6B", f"rounded: {ONE} 926,679,040"),
+    ("glm-4.5", "32B", f"rounded: active {BOTH} 1,551,892,480"),
+    ("glm-4.5-air", "12B", f"rounded: active {BOTH} 1,241,513,984"),
+]
 
 
-@pytest.mark.parametrize(
-    ("model", "figure", "expected"),
-    [
-        ("gpt2-small", "123.65M", [("position embedding", -1024 * 768)]),  # printed by nanoGPT
-        ("gpt2-small", 124_475_904, [("vocabulary padded to 50,304", 47 * 768)]),  # nanoGPT with its padded vocabulary
-        ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # GPT-2 with an untied LM head
-        ("gpt2-small", 85_056_000, [("token embedding", -50257 * 768), ("position embedding", -1024 * 768)]),
-        ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
-        (
-            "gpt2-small",
-            124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768),
-            [("biases", -12 * (3 * 768 + 768 + 3072 + 768))],
-        ),
-        (
-            "llama-2-7b",
-            6_738_415_616 - 2 * 32000 * 4096,
-            [("both embedding matrices (input and LM head)", -2 * 32000 * 4096)],
-        ),
-        ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512", 2 * 256 * 4096)]),
-        ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token embedding", -128_256 * 2048)]),
-        ("deepseek-v3", 671_026_404_352 + 14_848, [("buffers", 58 * 256)]),
-        ("deepseek-v3", 682_636_472_320, [("MTP layer", 11_610_067_968)]),
-        (
-            "deepseek-v3",
-            682_636_472_320 - 7168 * 14336,
-            [("MTP layer", 11_610_067_968 - 7168 * 14336)],
-        ),  # without eh_proj
-        (
-            "deepseek-v3",
-            671_026_404_352 + 40_838_232,
-            [("FP8 scales", 40_838_232)],
-        ),  # without the scales of the MTP layer
-        (
-            "kimi-k2",
-            1_026_470_731_056,
-            [("buffers", 60 * 384), ("legacy buffers", 61 * 56), ("FP8 scales", 62_495_192)],
-        ),  # as stated in its zoo entry
-        ("moonlight-16b-a3b", 15_960_111_936, [("buffers", 26 * 64), ("legacy buffers", 27 * 64)]),
-        (
-            "gpt-oss-20b",
-            4_187_440_704 - 24 * 42_592,
-            [("biases", -24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880)))],
-        ),  # of 4 active experts
-    ],
-)
-def test_each_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
-    answer = explain_one(model, figure)
-    assert list_causes(answer) == expected
-    check_account(answer.accounts[0])
+@pytest.mark.parametrize(("id", "figure", "expected"), ACTIVE)
+def test_an_active_figure_names_the_embeddings_it_omits(id: str, figure: str, expected: str) -> None:
+    assert summarize(explain_one(id, figure)) == summarize(explain_one(forget_source(id), figure)) == expected
+
+
+V3 = 671_026_404_352
+UNBIASED_GPT_OSS = 4_187_440_704 - 24 * (4096 + 2 * 512 + 2880 + 32 + 4 * (5760 + 2880))  # with 4 active experts
+CAUSES: list[tuple[str, str | int, str]] = [
+    ("gpt2-small", "123.65M", "rounded: total minus position embedding 786,432"),  # printed by nanoGPT
+    # nanoGPT with its padded vocabulary
+    ("gpt2-small", 124_475_904, "exact: total plus vocabulary padded to 50,304 36,096 (next multiple of 64 or 128)"),
+    # GPT-2 with an untied LM head
+    ("gpt2-small", 163_037_184, "exact: total plus tied LM head counted twice 38,597,376"),
+    (
+        "gpt2-small",
+        12 * (12 * 768**2 + 13 * 768) + 2 * 768,
+        "exact: total minus token embedding 38,597,376 (also the LM head) minus position embedding 786,432",
+    ),
+    ("gpt2-small", 124_439_808 - (12 * 4 * 768 + 2 * 768), "exact: total minus norms 38,400"),
+    ("gpt2-small", 124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768), "exact: total minus biases 82,944"),
+    ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096, f"exact: total {BOTH} 262,144,000"),
+    (
+        "llama-3.1-8b",
+        8_030_261_248 + 2 * 256 * 4096,
+        "exact: total plus vocabulary padded to 128,512 2,097,152 (next multiple of 512)",
+    ),
+    (
+        "llama-3.2-1b",
+        1_235_814_400 - 128_256 * 2048,
+        "exact: total minus token embedding 262,668,288 (also the LM head)",
+    ),
+    ("deepseek-v3", V3 + 58 * 256, "exact: total plus buffers 14,848"),
+    ("deepseek-v3", V3 + 11_610_067_968, "exact: total plus MTP layer 11,610,067,968 (own tensors)"),
+    (
+        "deepseek-v3",
+        V3 + 11_610_067_968 - 7168 * 14336,
+        "exact: total plus MTP layer 11,507,307,520 (own tensors without eh_proj)",
+    ),
+    ("deepseek-v3", V3 + 40_838_232, "exact: total plus FP8 scales 40,838,232"),  # those of the MTP layer are missing
+    (  # as stated in its zoo entry
+        "kimi-k2",
+        1_026_470_731_056,
+        "exact: total plus buffers 23,040 plus legacy buffers 3,416 plus FP8 scales 62,495,192",
+    ),
+    ("moonlight-16b-a3b", 15_960_111_936, "exact: total plus buffers 1,664 plus legacy buffers 1,728"),
+    ("gpt-oss-20b", UNBIASED_GPT_OSS, "exact: active minus biases 1,022,208"),
+]
+
+
+@pytest.mark.parametrize(("model", "figure", "expected"), CAUSES)
+def test_each_cause_is_found_and_named(model: str, figure: str | int, expected: str) -> None:
+    assert summarize(explain_one(model, figure)) == expected
 
 
 def test_per_layer_embeddings_are_a_separate_cause() -> None:
-    document = {
-        "model_type": "gemma3n_text",
-        "num_hidden_layers": 5,
-        "layer_types": ["full_attention"] * 5,
-        "num_kv_shared_layers": 0,
-    }
-    count = pc.count(document)
-    assert count.components["other_embedding"] == 262_144 * 5 * 256
-    assert list_causes(explain_one(document, count.total - 262_144 * 5 * 256)) == [
-        ("other embeddings", -262_144 * 5 * 256)
-    ]
+    document = {"model_type": "gemma3n_text", "num_hidden_layers": 5, "layer_types": ["full_attention"] * 5}
+    document |= {"num_kv_shared_layers": 0}
+    n = 262_144 * 5 * 256
+    answer = explain_one(document, pc.count(document).total - n)
+    assert summarize(answer) == f"exact: total minus other embeddings {n:,}"
 
 
 @pytest.mark.parametrize(
@@ -209,8 +207,8 @@ def test_encoders_and_embeddings_of_different_sizes_are_omitted_separately_or_to
     cause: str, names: list[str]
 ) -> None:
     count = pc.count("llama-3.2-11b-vision")
-    omitted = sum(count.components[name] for name in names)
-    assert list_causes(explain_one("llama-3.2-11b-vision", count.total - omitted)) == [(cause, -omitted)]
+    n = sum(count.components[name] for name in names)
+    assert summarize(explain_one("llama-3.2-11b-vision", count.total - n)) == f"exact: total minus {cause} {n:,}"
 
 
 def test_the_scales_of_a_config_json_are_explained_exactly() -> None:
@@ -219,29 +217,31 @@ def test_the_scales_of_a_config_json_are_explained_exactly() -> None:
     assert list_causes(answer) == [("buffers", 14_848), ("MTP layer", 13_477_385_728), ("FP8 scales", 41_591_584)]
     glm = json.loads((DATA / "config_truth" / "GLM-4.5.json").read_text(encoding="utf-8"))["config"]
     assert list_causes(explain_one(glm, 358_337_791_296)) == [("buffers", 14_240), ("MTP layer", 5_539_962_272)]
-    assert list_causes(explain_one(glm, "32B")) == [("both embedding matrices (input and LM head)", -1_551_892_480)]
+    assert summarize(explain_one(glm, "32B")) == f"rounded: active {BOTH} 1,551,892,480"
 
 
 # ---- which explanation takes precedence
 
 
-def test_the_stated_convention_takes_precedence() -> None:
-    """README.md: "37B activated for each token"; the zoo entry lists it as `active`, which includes embeddings."""
-    answer = explain_one("deepseek-v3", "37B")
-    assert (answer.what, answer.verdict, list_causes(answer), answer.accounts[0].value) == (
-        "active",
-        "truncated",
-        [],
-        37_552_282_624,
-    )
-    assert answer.rounded is not None
-    assert (answer.rounded.value, answer.rounded.fit, [cause.name for cause in answer.rounded.causes]) == (
-        36_625_603_584,
-        "rounded",
-        ["one embedding matrix (input or LM head)"],
-    )
-    assert explain_one("qwen3-next-80b-a3b", "3B").accounts[0].value == 3_874_929_408
-    assert explain_one("mixtral-8x7b", "12.9B").rounded is None  # the count rounds to the figure
+PREFERRED = [
+    # README.md: "37B activated for each token"; the zoo entry lists it as `active`, which includes embeddings
+    ("deepseek-v3", "37B", f"truncated: active; rounded: {ONE} 926,679,040"),
+    ("qwen3-next-80b-a3b", "3B", f"truncated: active; rounded: active {BOTH} 622,329,856"),
+    # Table 1 of the paper excludes embeddings; the total itself matches 106B only when truncated
+    ("glm-4.5-air", "106B", f"rounded: total {BOTH} 1,241,513,984"),
+    ("gpt2-xl", "1.5B", "truncated: total"),  # without the token embedding it would be 1.48
+    (  # two causes would be enough without the source
+        "deepseek-v3",
+        "685B",
+        "rounded: total plus buffers 14,848 plus MTP layer 13,463,426,304 (own tensors, buffers, duplicate embedding"
+        " and LM head) plus FP8 scales 41,540,496",
+    ),
+]
+
+
+@pytest.mark.parametrize(("id", "figure", "expected"), PREFERRED)
+def test_the_count_that_the_source_names_takes_precedence(id: str, figure: str, expected: str) -> None:
+    assert summarize(explain_one(id, figure)) == expected
 
 
 def test_why_shows_the_stated_convention_first(run: Runner) -> None:
@@ -253,41 +253,16 @@ def test_why_shows_the_stated_convention_first(run: Runner) -> None:
     )
 
 
-def test_rounding_takes_precedence_over_truncation_without_a_stated_convention() -> None:
-    model = pc.load("deepseek-v3")
-    mapping = {"architecture": model.architecture, "config": model.sizes.to_dict()}
-    assert explain_one(mapping, "671B").plainer is None  # needs no cause
-    answer = explain_one(mapping, "37B")
-    assert (answer.verdict, list_causes(answer)) == (
-        "rounded",
-        [("one embedding matrix (input or LM head)", -926_679_040)],
-    )
-    assert answer.plainer is not None
-    assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == (
-        "active",
-        37_552_282_624,
-        "truncated",
-        (),
-    )
-
-
-def test_the_count_that_the_source_names_decides() -> None:
-    # Table 1 of the paper excludes embeddings; the total itself matches 106B only when truncated
-    answer = explain_one("glm-4.5-air", "106B")
-    assert (answer.what, answer.verdict, list_causes(answer)) == (
-        "non_embedding",
-        "rounded",
-        [("both embedding matrices (input and LM head)", -1_241_513_984)],
-    )
-    xl = explain_one("gpt2-xl", "1.5B")  # the truncated total; without the token embedding it would be 1.48
-    assert (xl.what, xl.verdict, list_causes(xl)) == ("total", "truncated", [])
-    mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.to_dict()}  # without a source
-    assert (explain_one(mapping, "1.5B").verdict, list_causes(explain_one(mapping, "1.5B"))) == (
-        "rounded",
-        [("token embedding", -50257 * 1600)],
-    )
-    r1 = explain_one("deepseek-v3", "685B")  # two causes would be enough without the source
-    assert (r1.what, [name for name, _ in list_causes(r1)]) == ("checkpoint", ["buffers", "MTP layer", "FP8 scales"])
+@pytest.mark.parametrize(
+    ("id", "figure", "expected"),
+    [
+        ("deepseek-v3", "37B", f"rounded: {ONE} 926,679,040; truncated: active"),
+        ("deepseek-v3", "671B", "rounded: total"),
+        ("gpt2-xl", "1.5B", "rounded: total minus token embedding 80,411,200 (also the LM head); truncated: total"),
+    ],
+)
+def test_rounding_takes_precedence_over_truncation_without_a_source(id: str, figure: str, expected: str) -> None:
+    assert summarize(explain_one(forget_source(id), figure)) == expected
 
 
 def test_explanations_with_the_same_value_are_merged() -> None:
