@@ -60,7 +60,3 @@ def test_a_published_config_json_is_counted_as_its_truth(path: Path) -> None:
     assert count_shapes(count, facts["counts"]) == Counter(facts["shapes"])
     assert sum(tensor.parameters for tensor in count.tensors if tensor.part != "mtp") == count.total
     assert 0 < count.active <= count.total
-
-
-def test_there_is_a_truth_for_many_kinds_of_model() -> None:
-    assert len(TRUTH) >= 84

@@ -123,18 +123,6 @@ def test_every_word_must_match_a_name_the_family_the_publisher_or_an_alias(run: 
     assert list_listed(run, "gpt2-*", "xl") == ["gpt2-xl"]
 
 
-def test_sort_limit_and_columns_select_as_compare_does(run: Runner) -> None:
-    largest = sorted(load_models(), key=lambda model: -pc.count(model).active)[:3]
-    found = run("list", "--sort", "-active", "--limit", "3", "--columns", "active,KV cache/token,hidden_size", "--csv")
-    header, *lines = found.out.splitlines()
-    assert header == "id,active,kv_per_token,d_model"
-    d_model = {model.id: getattr(model.sizes, "d_model", 0) for model in largest}
-    assert lines == [
-        f"{model.id},{pc.count(model).active},{pc.memory(model).kv_bytes_per_token},{d_model[model.id]}"
-        for model in largest
-    ]
-
-
 def test_a_narrow_terminal_drops_columns_and_says_which(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "45")
     lines = run("list", "gpt-oss").out.splitlines()

@@ -100,6 +100,15 @@ def test_memory_alone_lists_the_largest_first() -> None:
     assert len(totals) == 10
 
 
+def test_each_panel_of_a_narrow_table_starts_with_the_sizes_that_vary(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("size", "--like", "mixtral-8x7b", "--total", "20B", "--limit", "1").out.splitlines()
+    headings = [line.split() for line in lines if line.startswith("d_model ")]
+    assert [line for line in headings if "active" in line] == [["d_model", "layers", "active"]]
+
+
 def test_the_best_configuration_is_saved_as_a_valid_entry(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "my-3b.yaml"
     done = run("size", "--like", "llama-3.1-8b", "--total", "3B", "--limit", "1", "--save", str(path), "--json")

@@ -54,28 +54,6 @@ def test_a_latex_table_has_names_units_caption_and_label(run: Runner, tmp_path: 
     assert r"DeepSeek-V3 & 671B & 37.6B \\" in (tmp_path / "x.tex").read_text(encoding="utf-8")
 
 
-def test_a_sweep_keeps_the_rows_that_meet_a_condition(run: Runner) -> None:
-    every = read_csv(run(*SWEEP, "--columns", "total,embedding", "--csv").out)
-    line = (
-        *SWEEP,
-        "--columns",
-        "total",
-        "--where",
-        "9B > params and embedding * 8 < total and not layers = 24",
-        "--csv",
-    )
-    kept = read_csv(run(*line).out)
-    assert list(kept[0]) == ["n_layers", "d_model", "total"]
-    expected = [
-        row["total"]
-        for row in every
-        if int(row["total"]) < 9e9 and int(row["embedding"]) * 8 < int(row["total"]) and row["n_layers"] != "24"
-    ]
-    assert [row["total"] for row in kept] == expected
-    assert 3 < len(expected) < len(every)
-    assert f"{len(every) - len(expected)} of {len(every)} valid combinations do not meet --where" in run(*line).err
-
-
 def test_a_sweep_is_sorted_and_equal_rows_keep_their_order(run: Runner) -> None:
     line = ("sweep", "llama-3.1-8b", "n_layers=8,32,16", "d_ff=1024,2048", "--csv", "--columns", "total", "--sort")
     rows = read_csv(run(*line, "-layers").out)
