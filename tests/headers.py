@@ -19,6 +19,8 @@ from paramcount.formats.tensor_entries import BITS
 
 HEADERS = Path(__file__).parent / "data" / "headers"
 NAMES = sorted(path.stem for path in HEADERS.glob("*.json"))
+PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "FP4")) or "-FP8" in name]
+PLAIN = [name for name in NAMES if name not in PACKED]
 Tensors: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # {name: (type, shape)}
 
 

@@ -17,6 +17,8 @@ from paramcount.loading import load
 from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
 from tests.headers import (
     NAMES,
+    PACKED,
+    PLAIN,
     Tensors,
     assign_shards,
     load_saved,
@@ -30,8 +32,6 @@ from tests.structures import keep_every
 # A tensor that alone says that the writer has another name for it: without it, either may be said to be missing.
 ONE_NAME = {"embed_out.weight": "lm_head.weight"}
 MANY = "EXAMPLES" in os.environ  # every tensor of every header, and not a few of each
-PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "FP4")) or "-FP8" in name]
-PLAIN = [name for name in NAMES if name not in PACKED]
 Verify = Callable[..., Verification]
 
 

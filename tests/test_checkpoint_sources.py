@@ -85,23 +85,6 @@ def list_shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...] | None]:
 # ---- which files a path stands for
 
 
-def test_a_file_is_read_as_the_library_wrote_it(tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    safetensors.numpy.save_file(PARTS[0], file, metadata={"format": "pt"})
-    found = open_checkpoint(file)
-    assert (found.path, found.format, found.faults, found.notes) == (file, "safetensors", (), ())
-    assert found.total_size is None and found.has_all_shapes
-    whole = file.read_bytes()
-    for name, values in PARTS[0].items():
-        held = found.tensors[name]
-        dtype = {"float32": "F32", "float16": "F16"}[values.dtype.name]
-        assert (held.file, held.dtype, held.shape) == ("model.safetensors", dtype, values.shape)
-        assert held.start is not None and held.size is not None
-        assert whole[held.start : held.start + held.size] == values.tobytes()
-    (it,) = found.files
-    assert (it.name, it.path, it.size, it.before) == ("model.safetensors", file, len(whole), len(whole) - 60)
-
-
 @pytest.mark.parametrize("named", ["", INDEX, FIRST, SECOND])
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_folder_an_index_and_any_shard_open_all_files(named: str, indexed: bool, tmp_path: Path) -> None:
@@ -625,15 +608,6 @@ def test_gguf_files_that_do_not_belong_together_are_reported(tmp_path: Path) -> 
     (tmp_path / one).unlink()
     write_split_gguf(tmp_path, one, 2)
     assert list_faults(tmp_path / one) == [f"{one}: its header says a single file, its name says file 1 of 3"]
-
-
-def test_a_tensor_in_two_gguf_files_is_reported(tmp_path: Path) -> None:
-    write_split_gguf(tmp_path, "m.gguf", 2)
-    for i in (1, 2):
-        (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
-    assert list_faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
-        "2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
-    )
 
 
 # ---- what stands beside

@@ -20,6 +20,7 @@ from paramcount.formats import weights
 from paramcount.formats.weights import load_formats
 from paramcount.formats.weights.plain import DTYPES as PLAIN
 from tests.gpt2_files import write_weights
+from tests.headers import load_saved, total_bytes
 from tests.running import Runner
 from tests.small_models import LLAMA, TOKENS, make_arrays
 
@@ -56,14 +57,6 @@ def strip_config(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key != "quantization_config"}
 
 
-def read_header(name: str) -> tuple[dict[str, Any], int]:
-    """(config, bytes of all tensors) of a file in tests/data/headers."""
-    saved = json.loads((DATA / "headers" / f"{name}.json").read_text(encoding="utf-8"))
-    return saved["config"], sum(
-        entry["data_offsets"][1] - entry["data_offsets"][0] for entry in saved["header"].values()
-    )
-
-
 # ---- bytes
 
 
@@ -80,7 +73,7 @@ def test_mxfp4_packs_the_experts_of_a_release_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("name", "dtype"), [("llama-tied", "f16"), ("qwen3", "bf16"), ("mixtral", "float32")])
 def test_a_plain_dtype_is_as_large_as_in_a_saved_file(name: str, dtype: str) -> None:
-    config, size = read_header(name)
+    config, size = load_saved(name).config, total_bytes(load_saved(name).tensors)
     assert config["dtype"] == "float32"
     assert 4 * pc.memory(config, dtype=dtype).weights_bytes == size * {"F16": 2, "BF16": 2, "F32": 4}[PLAIN[dtype]]
 
