@@ -8,7 +8,7 @@ import os
 import struct
 import tracemalloc
 from collections.abc import Callable, Sequence
-from math import inf, isnan, nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +161,6 @@ def test_tensors_of_every_type_match_the_reference_package(dtype: str, endian: A
 
     write_with_package(file, fill, endianess=endian)
     assert_read_alike(file)
-    found = read_gguf(file).tensors
-    assert found["x"] == TensorEntry(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
-    assert found["behind"].start == 32 + -(-30 * block.size // 32) * 32
 
 
 SINGLE: dict[str, tuple[str, object]] = {
@@ -187,12 +184,6 @@ def test_metadata_of_every_type_matches_the_reference_package(endian: Any, file:
 
     write_with_package(file, fill, endianess=endian)
     assert_read_alike(file)
-    header = read_gguf(file)
-    assert [header.metadata[f"a.{kind}"] for kind in SINGLE] == [value for _, value in SINGLE.values()]
-    assert header.metadata["general.architecture"] == "llama"
-    assert (header.metadata["no"], header.metadata["inf"]) == (False, -inf)
-    assert isnan(header.metadata["nan"]) if isinstance(header.metadata["nan"], float) else False
-    assert header.arrays == {f"b.{kind}": Array(kind, 3) for kind in SINGLE}
 
 
 @pytest.mark.parametrize("alignment", [8, 32, 64, 4096])
@@ -206,9 +197,6 @@ def test_tensors_are_read_at_any_alignment(alignment: int, file: Path) -> None:
     assert_read_alike(file)
     header = read_gguf(file)
     assert (header.alignment, header.values_start % alignment) == (alignment, 0)
-    assert header.tensors["t4"] == TensorEntry(
-        "F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30
-    )
 
 
 def test_an_unsplit_file_has_no_position(file: Path) -> None:
@@ -221,49 +209,35 @@ def test_an_unsplit_file_has_no_position(file: Path) -> None:
         assert read_gguf(file).split is None
 
 
-def test_version_2_is_read_like_version_3(file: Path) -> None:
-    data = make_file([pack_item("a", UINT8, b"\7")], [pack_tensor_info("x", [4])], 16)
-    file.write_bytes(data[:4] + b"\2" + data[5:])
+BY_HAND = {
+    "version 2": make_file([pack_item("a", UINT8, b"\7")], [pack_tensor_info("x", [4])], 16).replace(b"F\3", b"F\2"),
+    "scalars and empty tensors": make_file(
+        [],
+        [
+            pack_tensor_info("scalar"),
+            pack_tensor_info("none", [0, 3], F16, 32),
+            pack_tensor_info("first", [32, 0], Q4_0, 32),
+            pack_tensor_info("x", [1, 1, 2, 1], I8, 32),
+        ],
+        34,
+    ),
+    "tensors in any order": make_file(
+        [],
+        [
+            pack_tensor_info("b", [9], F32, 32),
+            pack_tensor_info("a", [8]),
+            pack_tensor_info("c", [1], F32, 96),
+            pack_tensor_info("none", [0], F32, 96),
+        ],
+        100,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BY_HAND)
+def test_a_file_that_the_package_does_not_write_is_read_as_it_reads_it(kind: str, file: Path) -> None:
+    file.write_bytes(BY_HAND[kind])
     assert_read_alike(file)
-    assert (read_gguf(file).metadata, list(read_gguf(file).tensors)) == ({"a": 7}, ["x"])
-
-
-def test_scalars_and_empty_tensors_are_read(file: Path) -> None:
-    file.write_bytes(
-        make_file(
-            [],
-            [
-                pack_tensor_info("scalar"),
-                pack_tensor_info("none", [0, 3], F16, 32),
-                pack_tensor_info("first", [32, 0], Q4_0, 32),
-                pack_tensor_info("x", [1, 1, 2, 1], I8, 32),
-            ],
-            34,
-        )
-    )
-    assert_read_alike(file)
-    found = read_gguf(file).tensors
-    assert found == {
-        "scalar": TensorEntry("F32", (), 0, 4), "none": TensorEntry("F16", (3, 0), 32, 32),
-        "first": TensorEntry("Q4_0", (0, 32), 32, 32), "x": TensorEntry("I8", (1, 2, 1, 1), 32, 34),
-    }  # fmt: skip
-
-
-def test_tensor_entries_may_come_in_any_order(file: Path) -> None:
-    file.write_bytes(
-        make_file(
-            [],
-            [
-                pack_tensor_info("b", [9], F32, 32),
-                pack_tensor_info("a", [8]),
-                pack_tensor_info("c", [1], F32, 96),
-                pack_tensor_info("none", [0], F32, 96),
-            ],
-            100,
-        )
-    )
-    assert_read_alike(file)
-    assert list(read_gguf(file).tensors) == ["b", "a", "c", "none"]
 
 
 def test_padding_after_the_last_tensor_is_optional(file: Path) -> None:
