@@ -526,7 +526,7 @@ def test_only_sinusoidal_positions_that_the_reference_computes_may_be_absent(mod
     without = verify_shapes(config, {name: shape for name, shape in shapes.items() if name not in POSITIONS})
     assert without.ok and [line.pattern for line in without.lines] == ["final_logits_bias"]  # a buffer
     assert found.expected == found.found == without.expected
-    assert without.found | {"position": 2 * 10 * 8} == without.expected
+    assert {**without.found, "position": 2 * 10 * 8} == without.expected
     assert without.remarks == tuple(f"{name} is not in the file; the reference recomputes it" for name in POSITIONS)
     assert not verify_shapes(config, shapes | {POSITIONS[0]: (9, 8)}).ok
 

@@ -37,7 +37,8 @@ from paramcount.loading import load
 from paramcount.zoo import count_model
 from tests.batches import in_batches
 from tests.damaging import DAMAGES, DamagedCheckpoint, Finding, list_complaints, list_findings, sample_names
-from tests.gguf_writing import LAYOUTS, ROBERTA, VARIED, Layout, Shapes, write_gguf
+from tests.gguf_writing import LAYOUTS, ROBERTA, VARIED, Layout, write_gguf
+from tests.headers import Shapes
 from tests.patterns import expand_pattern
 from tests.refusing import assert_one_line, command_error
 
