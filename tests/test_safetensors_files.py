@@ -101,7 +101,7 @@ def test_tensors_and_values_are_those_that_the_library_reads(kind: str, file: Pa
         FILES[kind]
     )
     for name, entry in header.tensors.items():
-        assert (arrays[name].shape, arrays[name].dtype) == (entry.shape, LIBRARY_TYPES[entry.dtype])
+        assert (arrays[name].shape, arrays[name].dtype) == (entry.shape, np.dtype(LIBRARY_TYPES[entry.dtype]))
         assert not (arrays[name].size and arrays[name].flags.writeable)
 
 
