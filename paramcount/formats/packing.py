@@ -192,6 +192,7 @@ class WeightFormat:
     leaves_unfit = False  # whether writers leave matrices as they are that the format cannot divide
     has_own_files = False  # whether files of their own say how each tensor is stored
     is_padded = False  # whether engines pad the matrices for their kernels
+    gguf_mix = ""  # the mix of llama.cpp that keeps the values as they are
     unfit = "is not a matrix"  # of values from whose shape no matrix follows
 
     # ---- shape and pieces

@@ -14,6 +14,7 @@ from paramcount.costs.requests import find_engine
 from paramcount.costs.weight_formats import choose_format
 from paramcount.errors import ParamcountError, describe_value, join_words
 from paramcount.formats.quantization_config import WeightDtype
+from paramcount.formats.weights import get_format
 from paramcount.zoo import Model
 from paramcount.zoo.model import is_quantised
 
@@ -87,5 +88,6 @@ def choose_weights(model: Model, dtype: str | None, engine: Engine, bits: float)
     if not engine.reads_gguf or not is_quantised(model):
         reason = "as released" if is_quantised(model) else "the release is not quantised"
         return None, ReasonedChoice(released.label, reason)
-    name = "q8_0" if bits > 6 else "mxfp4_moe" if released.label.startswith("MXFP4") else "q4_k_m"
+    kept = {get_format(group.packing.layout).gguf_mix.lower() for group in released.plan.groups}
+    name = "q8_0" if bits > 6 else (kept.pop() if len(kept) == 1 else "") or "q4_k_m"
     return name, ReasonedChoice(parse_weight_format(name).label, f"the GGUF format nearest to {released.label}")

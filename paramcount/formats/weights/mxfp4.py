@@ -52,6 +52,7 @@ class Mxfp4(WeightFormat):
     dtypes = MappingProxyType({"mxfp4": ("MXFP4", {})})
     released = MappingProxyType({})
     is_padded = True
+    gguf_mix = "MXFP4_MOE"
     unfit = f"does not contain blocks of {BYTES} bytes"
     patterns = (
         *(

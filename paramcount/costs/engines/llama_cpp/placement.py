@@ -19,8 +19,8 @@ from paramcount.counting.components import TOWERS
 from paramcount.counting.quantisation.storage import StoredTensor
 from paramcount.errors import ParamcountError, describe_value
 from paramcount.formats.packing import Packing
-from paramcount.formats.weights import compute_bytes
-from paramcount.formats.weights.gguf import BLOCKS
+from paramcount.formats.weights import compute_bytes, get_format
+from paramcount.formats.weights.gguf import BLOCKS, MIXES
 
 if TYPE_CHECKING:
     from paramcount.costs.deployment import Deployment
@@ -138,8 +138,8 @@ def count_padding(row: StoredTensor) -> int:
     tensor, layout = row.tensor, row.packing.layout
     if layout == "gguf":
         block, length, parts = BLOCKS[row.packing.dtype], tensor.shape[-1], 1
-    elif layout.startswith("mxfp4"):  # as released; the converter writes gate and up as two tensors
-        block, length, parts = BLOCKS["MXFP4"], min(tensor.matrix), len(tensor.splits)
+    elif mix := get_format(layout).gguf_mix:  # as released; the converter writes gate and up as two tensors
+        block, length, parts = BLOCKS[MIXES[mix]], min(tensor.matrix), len(tensor.splits)
     else:
         return 0
     if block.values == 1 or not length % ROW_MULTIPLE:

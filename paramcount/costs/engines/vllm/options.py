@@ -47,7 +47,7 @@ class VllmOptions(NamedTuple):
     num_speculative_tokens: int = 0
     mm_encoder_tp_mode: str = "weights"  # data: whole encoders on every GPU
     language_model_only: bool = False  # encoders are not loaded
-    moe_backend: str = "auto"  # of MXFP4 experts: how their matrices are padded
+    moe_backend: str = "auto"  # of experts in blocks of 4 bits: how their matrices are padded
 
     @property
     def minor(self) -> int:
