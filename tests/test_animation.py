@@ -186,21 +186,10 @@ def test_the_animations_of_the_documents_are_those_of_their_models(name: str) ->
 # ---- errors
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--animate", "x.avi"), "--animate: unknown extension '.avi' (expected .gif, .webp or .mp4)"),
-        (("--animate", "x"), "--animate: missing extension (expected .gif, .webp or .mp4)"),
-        (("--animate", "x.gif", "-o", "x.svg"), "--animate cannot be combined with --output"),
-        (("--animate", "x.gif", "--layer", "12"), "gpt2-small: layer 12 does not exist (expected 0–11)"),
-    ],
-)
-def test_an_error_leaves_the_file_as_it_was(refuse: Refuse, args: tuple[str, ...], message: str) -> None:
-    pytest.importorskip("PIL")
-    pytest.importorskip("resvg_py")
+def test_an_error_leaves_the_file_as_it_was(refuse: Refuse) -> None:
     Path("x.gif").write_bytes(b"before")
-    assert refuse("draw", "gpt2-small", *args) == message
-    assert [path.name for path in Path().iterdir()] == ["x.gif"]
+    message = refuse("draw", "gpt2-small", "--animate", "x.gif", "--layer", "12")
+    assert message == "gpt2-small: layer 12 does not exist (expected 0–11)"
     assert Path("x.gif").read_bytes() == b"before"
 
 

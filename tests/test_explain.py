@@ -32,7 +32,7 @@ from tests.batches import in_batches
 from tests.cases import load_cases
 from tests.golden import assert_golden
 from tests.printed import evaluate_latex, evaluate_text
-from tests.refusing import Refuse, assert_one_line
+from tests.refusing import assert_one_line
 from tests.running import Runner
 from tests.structures import ZOO, keep_every, pick_structures
 from tests.test_remote_models import MODELS
@@ -297,51 +297,8 @@ def test_an_mtp_layer_is_marked_as_outside_the_total() -> None:
     )
 
 
-ERRORS = {
-    "no such layer": (["llama-3.1-8b", "--layer", "32"], "llama-3.1-8b: layer 32 does not exist (expected 0–31)"),
-    "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "llama-3.1-8b: layer -1 does not exist (expected 0–31)"),
-    "a string": (["llama-3.1-8b", "--layer", "first"], "llama-3.1-8b: layer first does not exist (expected 0–31)"),
-    "no such stack": (
-        ["t5-small", "--layer", "enocder.block.0"],
-        "t5-small: layer enocder.block.0 does not exist (expected 0–5 or encoder.block.0–5);"
-        " did you mean encoder.block or decoder.block?",
-    ),
-    "an index of another stack": (
-        ["t5-small", "--layer", "encoder.block.6"],
-        "t5-small: layer encoder.block.6 does not exist (expected 0–5 or encoder.block.0–5)",
-    ),
-    "a layer without attention": (
-        ["jamba-v0.1", "--head", "--layer", "3"],
-        "jamba-v0.1: layer 3 of model.layers has no attention heads (expected 4, 12, 20, 28)",
-    ),
-    "a model without attention": (
-        ["codestral-mamba-7b", "--head"],
-        "codestral-mamba-7b has no attention heads (expected a model with attention)",
-    ),
-    "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors cannot be combined with --head"),
-    "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors cannot be combined with --layer"),
-    "an escape": (
-        ["llama-3.1-8b", "--layer", "\x1b[31m"],
-        "llama-3.1-8b: layer \\x1b[31m does not exist (expected 0–31)",
-    ),
-    "a very long layer": (
-        ["llama-3.1-8b", "--layer", "9" * 5000],
-        f"llama-3.1-8b: layer {'9' * 29}…{'9' * 30} does not exist (expected 0–31)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_a_missing_layer_is_an_error_with_the_valid_ones(name: str, refuse: Refuse) -> None:
-    line, message = ERRORS[name]
-    assert refuse("explain", *line, "-o", "out.txt") == message
-
-
-@pytest.mark.parametrize("layer", [None, True, 1.5, "0.0.0", "²", "", [1]], ids=repr)
+@pytest.mark.parametrize("layer", [True, 1.5, "0.0.0", "²", "", [1], "9" * 5000], ids=range(7))
 def test_an_invalid_layer_is_a_one_line_error(layer: Any) -> None:
-    if layer is None:
-        assert pc.explain("gpt2-small", layer=None).of == "model"
-        return
     with pytest.raises(pc.ParamcountError) as error:
         pc.explain("gpt2-small", layer=layer)
     assert_one_line(str(error.value))

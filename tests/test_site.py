@@ -208,24 +208,3 @@ def test_nothing_is_left_of_a_site_that_fails(run: Runner, tmp_path: Path, monke
     assert "cannot be written: No space left on device" in result.err
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["gpt2-small", "--url", URL], "--url needs --site"),
-        (["gpt2-small", "--site", "x", "-o", "x.html"], "--site cannot be combined with -o"),
-        (["gpt2-small", "--site", "x", "--url", "example.org"], "--url: invalid address (expected an address such as"),
-        (["gpt2-small", "--site", "x", "--url", "javascript:alert(1)"], "--url: invalid address"),
-        (["gpt2-small", "--site", "/proc/x"], "--site /proc/x is a system directory"),
-        (["gpt2-small", "--site", "x/y/z"], "--site x/y/z cannot be written: No such file or directory"),
-    ],
-)
-def test_options_that_cannot_be_are_errors(
-    run: Runner, words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run("explore", *words)
-    assert result.code == 2
-    assert message in result.err
-    assert not list(tmp_path.iterdir())

@@ -19,7 +19,6 @@ from paramcount.execution import Run
 from paramcount.explore.tiny_models import export_tiny_models
 from paramcount.tiny import ALPHABET, END, FOLDER, LONGEST, NAMES, SEPARATOR, decode, encode, find_folder
 from paramcount.zoo import Model
-from tests.refusing import Refuse
 
 ROOT = Path(__file__).parents[1]
 FROZEN = json.loads((ROOT / "tests/data/tiny_models.json").read_text(encoding="utf-8"))
@@ -84,18 +83,6 @@ def test_they_answer_what_the_reference_answers(name: str) -> None:
     assert {letters: predict_letters(model, arrays, letters, answers[letters]) for letters in answers} == answers
     wrong = [letters for letters, answer in answers.items() if answer != "".join(sorted(letters)) + END]
     assert len(wrong) <= 3, wrong
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("dBca|", "--text has the character 'B' (expected characters of abcdefghijklmnopqrstuvwxyz|.)"),
-        ("", "--text has no tokens (expected 1 to 22 tokens)"),
-        ("a" * 23, "--text: 23 tokens (expected 1 to 22 tokens)"),
-    ],
-)
-def test_a_text_that_they_cannot_read_is_an_error(text: str, problem: str, refuse: Refuse) -> None:
-    assert refuse("trace", "tiny-gpt2", "--text", text) == problem
 
 
 def test_a_character_that_is_no_token_is_an_error() -> None:
