@@ -14,7 +14,7 @@ import pytest
 import paramcount as pc
 from paramcount.errors import join_place
 from paramcount.huggingface import locate as config_files
-from tests.refusing import Refuse, assert_one_line, model_error
+from tests.refusing import Refuse, assert_one_line, error_of, model_error
 from tests.running import Runner
 
 QWEN = {
@@ -131,14 +131,14 @@ def test_a_missing_snapshot_of_main_is_an_error_even_if_there_are_others(
         f"{folder}/refs/main: points to revision 'ccc', whose config.json is not in the cache (expected {expected})"
     )
     assert model_error(f"./{folder}") == message
-    assert model_error("a/b") == message
+    assert error_of(pc.load, "a/b") == message
 
 
 def test_a_cache_in_an_unknown_home_directory_is_an_error(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HOME", "~no-such-person/x")
     message = "the Hugging Face cache: ~no-such-person/x/hub cannot be read: no such home directory"
-    assert model_error("a/b") == refuse("a/b") == message
+    assert error_of(pc.load, "a/b") == refuse("a/b") == message
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_key_that_is_not_a_string_is_an_error(key: Any) -> None:
 @pytest.mark.parametrize("name", ["../etc/passwd", "a/../b", "a/b/c", "/a", "a/", "a//b", "a/b\n", "a/\u202eb"])
 def test_only_repository_names_are_looked_up_in_the_cache(name: str) -> None:
     assert config_files.REPO.fullmatch(name) is None
-    model_error(name)
+    assert error_of(pc.load, name)
 
 
 # ---- other files

@@ -52,22 +52,18 @@ def test_the_count_is_that_of_the_same_model_in_the_usual_form(row: dict[str, An
 
 
 @pytest.mark.parametrize("row", FILES, ids=lambda row: row["name"])
-def test_a_note_says_as_what_a_file_was_read(row: dict[str, Any]) -> None:
-    (note, *_) = pc.load(row["content"]).reading.notes
+def test_exactly_one_form_recognises_a_file_and_a_note_says_so(row: dict[str, Any]) -> None:
+    assert [form.name for form in FORMS if form.matches(row["content"])] == [row["form"]]
+    model = pc.load(row["content"])
+    expected = f"read as {row['form']}"
     if row["form"] == "a config without model_type":
-        assert note.startswith(f"model_type is missing; read as {row['type']} by its keys, counted as ")
-    else:
-        assert note == f"read as {row['form']}"
-    assert pc.load(row["content"]).warnings == ()
+        expected = f"model_type is missing; read as {row['type']} by its keys, counted as "
+    assert model.reading.notes[0].startswith(expected)
+    assert model.warnings == ()
 
 
 def test_every_form_has_a_file() -> None:
     assert {form.name for form in FORMS} == {row["form"] for row in FILES}
-
-
-@pytest.mark.parametrize("row", FILES, ids=lambda row: row["name"])
-def test_exactly_one_form_recognises_a_file(row: dict[str, Any]) -> None:
-    assert [form.name for form in FORMS if form.matches(row["content"])] == [row["form"]]
 
 
 def test_a_config_json_of_the_usual_form_is_no_other() -> None:

@@ -139,7 +139,6 @@ def find_error(stderr: str, address: str) -> str:
         ("missing", "missing/x on the Hub", "does not exist or is private"),
         ("empty", "empty/x on the Hub", "has no config.json"),
         ("forbidden", "forbidden/x on the Hub", ""),
-        pytest.param("broken", "broken/x on the Hub", "", marks=pytest.mark.exhaustive),
         pytest.param("html", "html/x on the Hub", "", marks=pytest.mark.exhaustive),
         pytest.param("slow", "slow/x on the Hub", "", marks=pytest.mark.exhaustive),  # waits for a timeout
         ("page", "/config.json", "invalid JSON"),

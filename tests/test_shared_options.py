@@ -17,6 +17,7 @@ from tests.test_config_files import QWEN, write_config
 WITHOUT_MODEL = {
     "add", "architectures", "audit", "docs", "export", "help", "list", "scan", "schema", "sql", "validate",
 }  # fmt: skip
+WITHOUT_TABLE = {"add", "help", "docs", "draw", "explore", "export", "map", "report", "schema"}
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
@@ -26,24 +27,12 @@ def list_parameters(name: str) -> dict[str, click.Parameter]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_that_takes_a_model_takes_set_download_and_output(name: str) -> None:
-    found = list_parameters(name)
+def test_commands_that_take_models_and_print_tables_share_their_options(name: str) -> None:
+    found = set(list_parameters(name))
     assert ("--set" in found) == (name not in WITHOUT_MODEL)
-    assert name in WITHOUT_MODEL or {"--set", "--download", "-o", "--output"} <= set(found)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in COMMANDS
-        if name not in ("add", "help", "docs", "draw", "explore", "export", "map", "report", "schema")
-    ],
-)
-def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
-    assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(
-        list_parameters(name)
-    )
+    assert name in WITHOUT_MODEL or {"--set", "--download", "-o", "--output"} <= found
+    formats = {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"}
+    assert (formats <= found) == (name not in WITHOUT_TABLE)
 
 
 def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.formats.hub_urls import HubAddress, parse_hub_url
-from tests.refusing import model_error
+from tests.refusing import error_of, model_error
 from tests.running import Runner
 from tests.test_config_files import QWEN, TOTAL, write_cache, write_config
 
@@ -113,20 +113,20 @@ def test_a_url_finds_the_repository_in_the_local_cache_at_its_revision(monkeypat
         == TOTAL
     )
     assert pc.count(f"{url}/tree/v1").total == pc.count(f"{url}/blob/bbb222/config.json").total == TOTAL - 35 * LAYER
-    assert model_error(f"{url}/tree/v2").startswith(
+    assert error_of(pc.load, f"{url}/tree/v2").startswith(
         "revision 'v2' of 'somebody/my-qwen' is not in the local Hugging Face cache"
     )
 
 
 def test_a_zoo_entry_is_used_for_the_main_revision_only() -> None:
     expected = "revision 'abc' of 'Qwen/Qwen3-8B' is not in the local Hugging Face cache"
-    assert model_error("https://huggingface.co/Qwen/Qwen3-8B/blob/abc/config.json").startswith(expected)
+    assert error_of(pc.load, "https://huggingface.co/Qwen/Qwen3-8B/blob/abc/config.json").startswith(expected)
 
 
 def test_a_url_is_never_read_as_a_local_file() -> None:
     write_config("hf.co/somebody/my-qwen/config.json")
     write_config("somebody/my-qwen/config.json")
-    assert model_error("hf.co/somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
+    assert error_of(pc.load, "hf.co/somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
 
 
 # ---- Python objects
@@ -161,11 +161,6 @@ def test_a_config_object_is_read_like_the_config_json_that_it_saves() -> None:
     assert pc.what_if(config, n_layers=1).original is not None
 
 
-def test_a_config_object_whose_to_dict_returns_no_mapping_is_an_error() -> None:
-    assert model_error(Config([1])).startswith("to_dict() of Config does not return a mapping")
-    assert model_error(Config).startswith("type is not a model")
-
-
 class Failing(Config):
     def to_dict(self) -> Any:
         if isinstance(self.answer, Exception):
@@ -173,19 +168,23 @@ class Failing(Config):
         return self.to_dict() if self.answer == "itself" else self.answer
 
 
-def test_a_config_object_whose_to_dict_fails_is_an_error() -> None:
-    circle: dict[str, Any] = {"model_type": "qwen3"}
-    circle["inner"] = circle
-    assert model_error(Failing(KeyError("hidden_size"))).startswith(
-        "to_dict() of Failing raises KeyError: 'hidden_size'"
-    )
-    assert model_error(Failing("itself")).startswith(
-        "to_dict() of Failing raises RecursionError: maximum recursion depth exceeded"
-    )
-    assert model_error(Failing(circle)).startswith(
-        "to_dict() of Failing raises ValueError: Circular reference detected"
-    )
-    assert model_error(Failing({(1, 2): 3})).startswith("to_dict() of Failing raises TypeError: keys must be str")
+CIRCLE: dict[str, Any] = {"model_type": "qwen3"}
+CIRCLE["inner"] = CIRCLE
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Config, "type is not a model"),
+        (Config([1]), "to_dict() of Config does not return a mapping"),
+        (Failing(KeyError("hidden_size")), "to_dict() of Failing raises KeyError: 'hidden_size'"),
+        (Failing("itself"), "to_dict() of Failing raises RecursionError: maximum recursion depth exceeded"),
+        (Failing(CIRCLE), "to_dict() of Failing raises ValueError: Circular reference detected"),
+        (Failing({(1, 2): 3}), "to_dict() of Failing raises TypeError: keys must be str"),
+    ],
+)
+def test_a_config_object_whose_to_dict_fails_is_an_error(config: object, message: str) -> None:
+    assert model_error(config).startswith(message)
 
 
 def test_any_mapping_and_any_path_object_are_accepted() -> None:
