@@ -63,7 +63,8 @@ def test_every_schema_is_valid_closed_and_current(name: str) -> None:
         assert top["properties"]["schema_version"] == {"const": SCHEMA_VERSION}
 
 
-def test_the_json_of_every_command_is_valid(run: Runner, tmp_path: Path) -> None:
+def test_the_json_of_every_command_is_valid(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
     checks, seen = make_validators(), set()
     for line in command_lines(tmp_path):
         found = run(*line, "--json")
