@@ -106,6 +106,7 @@ def test_positions_that_do_not_fit_the_image_are_an_error() -> None:
         (Axes((3, 1, 0), "interleaved"), [1, 10 / 10, 1 / 100, 1 / 1000]),
         (Axes((1, 1), "restarted"), [1, 1 / 100, 10, 10 / 100]),
         (Axes((1, 1), "alternating"), [1, 1 / 100, 10 / 10, 10 / 1000]),
+        (Axes((1, 1), "in turns"), [10, 1, 10 / 100, 1 / 100]),
     ],
 )
 def test_pairs_rotate_with_the_position_of_their_axis(axes: Axes, expected: list[float]) -> None:

@@ -25,17 +25,9 @@ import paramcount.parts
 from paramcount import flow as ops
 from paramcount.errors import ParamcountError
 from paramcount.flow import Axes, Data, Rope, operations
-from paramcount.flow.masks import (
-    Causal,
-    Chosen,
-    Chunk,
-    GlobalTokens,
-    Largest,
-    Mask,
-    Window,
-)  # fmt: skip
+from paramcount.flow.masks import Causal, Chosen, Chunk, CompressedBlocks, GlobalTokens, Largest, Mask, Pairs, Window
 from paramcount.flow.operation import Array, Form, Operation, Parameters, Unknown
-from tests.steps import Leaf, attend
+from tests.steps import Leaf, attend, run_steps
 
 # The evaluation itself computes them.
 CONTAINERS = {"Input", "Tuple", "SecondValue", "Block", "ForEach", "Layers", "HiddenStates"}
@@ -138,6 +130,7 @@ def test_no_reader_compares_the_names_of_operations() -> None:
 def test_only_steps_without_a_description_cannot_run() -> None:
     assert [cls for cls in CLASSES if not cls.runs] == []
     assert not ops.Undescribed("a step").runs
+    assert ops.Activation("unheard of").describe() == "not described"
 
 
 # ---- values
@@ -210,6 +203,7 @@ VALUES: list[tuple[Operation, list[Any], list[Any], list[Any]]] = [
      [[0.0], [0.0]]], [], [2, 7 / 3.25]),
     (ops.PreviousToken(1), [[[1.0], [2.0]]], [], [0, 1]),
     (ops.BlockSums(2), [[*ROWS, [10.0]]], [], [3, 17]),  # the last block takes what is left
+    (ops.BlockSums(4), [ROWS[:2]], [], []),
     (ops.mean_of_blocks(PATCHES, 2).operation, [[[1.0], [3.0], [5.0], [9.0], [100.0]]], [], [2, 7]),
     (ops.WeightedBlocks(2), [ROWS, [[0.0], [log(3)], [0.0], [0.0]]], [[[0.0], [0.0]]], [(1 + 3 * 2) / 4, 3.5]),
     (ops.OverlappingBlocks(2), [TWICE, [[0.0, 0.0]] * 4], [[[0.0, 0.0]] * 2], [15, (1 + 2 + 30 + 40) / 4]),
@@ -224,6 +218,13 @@ VALUES: list[tuple[Operation, list[Any], list[Any], list[Any]]] = [
     (ops.ClassPatchDistances(1, 2), [PAIR], [], [5, 3, 3, 4, 1, 0, 4, 2, 1]),
     (ops.product_keys(LOGITS, 2).operation, [[[0.0, 1.0, 5.0, 2.0]]], [], [5, 2, 6, 3]),  # of row 0, then of row 1
     (ops.limit_capacity(LOGITS, 1).operation, [[[0.75, 0], [0.75, 0], [0, 0.75]]], [], [0.75, 0, 0, 0, 0, 0.75]),
+    # five tokens in blocks of two, with keys 1 and 3: a token sees the better one of the blocks that have ended
+    (ops.ChooseTokens(2, "tokens of blocks", 2, tail=True), [np.ones((5, 1, 1)), [[1.0], [3.0]], np.ones((5, 1))], [],
+     [-1, -1, 0, 0, 1, -1, 0, 1, 2, 2, 3, -1, 2, 3, 4]),
+    (ops.ChooseTokens(2, "tokens of blocks", 2), [np.ones((5, 1, 1)), [[1.0], [3.0]], np.ones((5, 1))], [],
+     [-1, -1, 0, 1, 0, 1, 2, 3, 2, 3]),
+    (ops.ChooseTokens(2, "blocks of keys", 2, n_local=1), [[[[1.0]]] * 5, [[5.0], [9.0], [1.0], [7.0], [2.0]]], [],
+     [0, -1, 0, -1, 1, 0, 1, 0, 2, 0]),
     (ops.LookupKnown(1, (7, 2)), [[0, 7, 2]], [[[0.0], [10.0], [20.0]]], [0, 10, 10]),
     (ops.NearestRow((70, 80)), [[[1.0, 1.0]]], [[[5.0, 5.0], [1.0, 0.0]]], [80]),  # not the largest product
     (ops.PlaceTables(), [[[0, 2], [1, 0]]], [[[[1.0], [2.0], [3.0]], [[10.0], [20.0], [30.0]]]], [13, 21]),
@@ -265,10 +266,10 @@ def test_an_operation_computes_what_its_docstring_says(
     assert compute(operation, *inputs, weights=tuple(weights)).ravel() == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-def attend_equally(mask: Mask | None = None) -> Array:
+def attend_equally(mask: Mask | None = None, score: float = 0.0) -> Array:
     """Attention of three tokens with equal scores to values 1, 2 and 4."""
     q = k = np.zeros((3, 1, 2))
-    return attend(q, k, np.array([[[1.0]], [[2.0]], [[4.0]]]), mask=mask).ravel()
+    return attend(q, k, np.array([[[1.0]], [[2.0]], [[4.0]]]), np.full((3, 3, 1), score), mask=mask).ravel()
 
 
 def test_attention_with_equal_scores_is_the_mean_of_the_visible_values() -> None:
@@ -277,6 +278,43 @@ def test_attention_with_equal_scores_is_the_mean_of_the_visible_values() -> None
     assert attend_equally() == pytest.approx([7 / 3] * 3)
     assert attend_equally(Causal() & Chunk(2)) == pytest.approx([1, 3 / 2, 4])
     assert attend_equally(Window(1, 1)) == pytest.approx([3 / 2, 3, 4])
+    assert attend_equally(Causal(), score=90.0) == pytest.approx([1, 3 / 2, 7 / 3])
+
+
+@pytest.mark.parametrize(
+    ("mask", "pairs", "expected"),
+    [  # rows in front of the text have the positions -2 and -1, or -1
+        (Causal(), Pairs(4, 4, 2), [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]),
+        (Causal(), Pairs(2, 3, 2), [[1, 1, 0], [1, 1, 1]]),
+        (Window(1, 0), Pairs(2, 3, 2), [[1, 1, 0], [1, 0, 1]]),
+        (Window(1, 0), Pairs(3, 3, 2), [[1, 1, 1], [1, 1, 0], [1, 0, 1]]),
+        (Window(2, 2), Pairs(4, 4, 4), [[1, 1, 1, 0], [1, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]]),
+        (Chunk(2, offset=1), Pairs(4, 4, 3), [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 1], [1, 0, 1, 1]]),
+    ],
+)
+def test_a_mask_shows_pairs_of_tokens_and_rows_in_front_of_them(
+    mask: Mask, pairs: Pairs, expected: list[list[int]]
+) -> None:
+    found: Any = mask.show(pairs, iter(()))
+    assert found.astype(int).tolist() == expected
+
+
+def test_neighbouring_heads_share_keys_and_masks() -> None:
+    """Of four heads, two share a key, and what was chosen for a pair of heads."""
+    q, k = np.zeros((1, 4, 1)), np.zeros((2, 2, 1))
+    v = np.array([[[1.0], [10.0]], [[3.0], [30.0]]])
+    chosen = Leaf([[[0, -1], [0, 1]]], int)
+    assert attend(q, k, v, mask=Chosen(chosen)).ravel().tolist() == [1, 1, 20, 20]
+
+
+def test_a_query_sees_compressed_blocks_that_have_ended() -> None:
+    q, v = [[[0.0]]] * 4, [[[1.0]], [[2.0]], [[4.0]], [[8.0]]]
+    blocks, of_tokens = Leaf([[100.0], [1000.0]]), ops.scores(Leaf(q), Leaf(v))
+    of_blocks = ops.hide(ops.scores(Leaf(q), blocks), CompressedBlocks(2))
+    found = run_steps(
+        ops.weighted_sum(ops.softmax(ops.hide(of_tokens, Causal() & Window(1)), of_blocks), Leaf(v), blocks), 4
+    )
+    assert found.ravel() == pytest.approx([1, (2 + 100) / 2, (4 + 100) / 2, (8 + 100 + 1000) / 3])
 
 
 def test_a_mask_says_what_a_token_attends_to() -> None:
