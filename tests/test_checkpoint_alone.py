@@ -284,7 +284,7 @@ def test_every_zoo_model_is_identified_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)
     found = summarize_checkpoint(store_tensors(count))
     assert id in found.zoo
-    assert (found.total, found.components) == (count.total, count.components)
+    assert (found.total, found.components, found.scheme) == (count.total, count.components, None)
 
 
 def test_all_models_with_the_same_shapes_are_listed() -> None:

@@ -325,15 +325,6 @@ def test_every_matrix_of_every_layout_is_reported_if_transposed(form: str) -> No
         )
 
 
-def test_a_prefix_of_a_single_tensor_is_not_a_layout() -> None:
-    shapes = {name.replace("model.norm.", "decoder.norm."): shape for name, shape in LLAMA_FILE.items()}
-    found = verify_shapes(LLAMA, shapes)
-    assert [(line.finding.kind, line.pattern, line.finding.note) for line in found.lines] == [
-        ("missing", "model.norm.weight", ""),
-        ("unexpected", "decoder.norm.weight", "same shape as the missing model.norm.weight"),
-    ]
-
-
 def test_an_extra_layer_and_a_missing_layer_are_folded() -> None:
     more = verify_shapes({**LLAMA, "num_hidden_layers": 1}, LLAMA_FILE)
     fewer = verify_shapes({**LLAMA, "num_hidden_layers": 4}, LLAMA_FILE)
@@ -354,37 +345,6 @@ def test_unfamiliar_names_are_matched_by_shape_with_a_note() -> None:
         for line in wrong.lines
         if not line.finding.ok
     ] == [("missing", (8,), None), ("unexpected", None, (7,))]
-
-
-def test_an_extra_vision_encoder_is_a_problem_unless_only_the_language_model_is_counted() -> None:
-    tower = {"vision_tower.patch_embed.weight": (8, 3, 2, 2)}
-    found = verify_shapes(LLAMA, LLAMA_FILE | tower)
-    assert [(line.finding.kind, line.finding.what) for line in found.lines] == [("unexpected", "vision tower")]
-    llava = {"model_type": "llava_next", "text_config": LLAMA, "vision_config": {"model_type": "no such encoder"}}
-    composite = verify_shapes(llava, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()} | tower)
-    assert composite.ok and composite.beside == {"vision tower": 96}
-
-
-def test_an_adapter_next_to_the_layers_it_wraps_is_unexpected_and_nothing_is_missing() -> None:
-    _, shapes = FORMS["llama inside PEFT"]
-    adapter = {
-        f"base_model.model.model.layers.{i}.self_attn.q_proj.lora_{ab}.default.weight": (4, 8)
-        for i in range(2)
-        for ab in "AB"
-    }
-    found = verify_shapes(LLAMA, {**shapes, **adapter})
-    assert {(line.finding.kind, line.finding.what) for line in found.lines} == {("unexpected", "adapter")}
-    assert sum(line.tensors for line in found.lines) == 4
-
-
-def test_a_router_with_another_name_matches_once() -> None:
-    shapes = {name: shape for name, shape in MIXTRAL_FILE.items() if ".gate.weight" not in name}
-    found = verify_shapes(MIXTRAL, {**shapes, **repeat_layers({"mlp.gate.weight": (3, 8)})})
-    assert found.ok
-    both = verify_shapes(MIXTRAL, {**MIXTRAL_FILE, **repeat_layers({"mlp.gate.weight": (3, 8)})})
-    assert [(line.finding.kind, line.pattern) for line in both.lines] == [
-        ("unexpected", "model.layers.{0-1}.mlp.gate.weight")
-    ]
 
 
 def make_tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> TensorRow:
@@ -433,14 +393,6 @@ def test_parts_may_have_other_names_than_the_fused_matrix() -> None:
     }  # fmt: skip
 
 
-def test_a_fused_matrix_in_the_file_is_not_split() -> None:
-    config, shapes = FORMS["phi3"]
-    found = verify_shapes(config, shapes | {"model.layers.1.self_attn.q_proj.weight": (8, 8)})
-    assert [(line.finding.kind, line.pattern) for line in found.lines] == [
-        ("unexpected", "model.layers.1.self_attn.q_proj.weight")
-    ]
-
-
 def test_no_prefix_is_chosen_if_every_name_has_many() -> None:
     few, many = ({f"z{i}.{name}": shape for i in range(n) for name, shape in LLAMA_FILE.items()} for n in (2, 25))
     assert {line.finding.kind for line in verify_shapes(LLAMA, few).lines} == {"unexpected"}
@@ -461,14 +413,6 @@ def test_a_file_with_all_matrices_transposed_has_a_note(form: str, remarks: int)
     assert len(said) == remarks
 
 
-def test_if_half_of_the_matrices_are_transposed_the_reference_s_orientation_is_expected() -> None:
-    shapes = transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj")
-    assert [
-        (line.pattern, line.finding.declared_shape, line.finding.file_shape)
-        for line in verify_shapes(QWEN3_VL_MOE, shapes).lines
-    ] == [("model.language_model.layers.{0-1}.mlp.experts.gate_up_proj", (3, 12, 8), (3, 8, 12))]
-
-
 @pytest.mark.parametrize("form", ["llama", "phi3", "mixtral, experts together", "qwen3_moe, experts together", "bert"])
 def test_matrices_of_other_models_are_never_transposed(form: str) -> None:
     config, shapes = FORMS[form]
@@ -487,12 +431,6 @@ def test_a_tied_copy_replaces_its_missing_original_with_a_note() -> None:
     found = verify_shapes(config, shapes)
     assert found.remarks == ("model.embed_tokens.weight is missing; its tied copy lm_head.weight is used instead",)
     assert found.found["embedding"] == found.expected["embedding"] == 16 * 8
-    untied = verify_shapes(LLAMA, shapes)
-    assert [(line.finding.kind, line.pattern) for line in untied.lines] == [("missing", "model.embed_tokens.weight")]
-    wrong = verify_shapes(config, shapes | {"lm_head.weight": (15, 8)})
-    assert [(line.finding.kind, line.pattern, line.finding.declared_shape) for line in wrong.lines] == [
-        ("wrong shape", "lm_head.weight", (16, 8))
-    ]
 
 
 def test_t5_s_embedding_may_have_any_of_its_names() -> None:
@@ -508,6 +446,9 @@ def test_t5_s_embedding_may_have_any_of_its_names() -> None:
         "of decoder.embed_tokens.weight, values not compared",
     )
     assert not verify_shapes(header.config, shapes).ok
+    copies = {f"{stack}.embed_tokens.weight": table for stack in ("encoder", "decoder")} | {"lm_head.weight": table}
+    found = verify_shapes(header.config, {**shapes, **copies, "shared.weight": table})
+    assert found.ok and found.beside == {"tied duplicate": 3 * prod(table)}
 
 
 TRANSLATION = {
@@ -531,14 +472,80 @@ def test_only_sinusoidal_positions_that_the_reference_computes_may_be_absent(mod
     assert not verify_shapes(config, shapes | {POSITIONS[0]: (9, 8)}).ok
 
 
-def test_learned_positions_must_be_present() -> None:
-    config = {**TRANSLATION, "model_type": "bart"}
-    shapes = declare_shapes(config)
-    assert verify_shapes(config, shapes).ok
-    found = verify_shapes(config, {name: shape for name, shape in shapes.items() if name not in POSITIONS})
-    assert {(line.finding.kind, line.pattern) for line in found.lines if not line.finding.ok} == {
-        ("missing", name) for name in POSITIONS
-    }
+# ---- what is reported beside the layouts
+
+TIED_CONFIG, HEAD_ALONE = FORMS["llama, tied, by its head alone"]
+GATES = repeat_layers({"mlp.gate.weight": (3, 8)})
+CLASSIFIER = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
+SCORE = {"score.weight": (3, 8)}
+BODY = drop_names(LLAMA_FILE, "lm_head") | SCORE
+EYE = {"vision_tower.patch_embed.weight": (8, 3, 2, 2)}
+ADAPTER = repeat_layers(
+    {f"self_attn.q_proj.lora_{side}.default.weight": (4, 8) for side in "AB"}, "base_model.model.model.layers."
+)
+BART = {**TRANSLATION, "model_type": "bart"}
+LLAVA_NEXT = {"model_type": "llava_next", "text_config": LLAMA, "vision_config": {"model_type": "no such encoder"}}
+T5 = load_saved("t5")
+T5_FILE = {name: shape for name, (_, shape) in T5.tensors.items()}
+REPORTED: dict[str, tuple[Mapping[str, object], Shapes, list[str]]] = {
+    "a prefix of a single tensor": (
+        LLAMA,
+        rename_shapes(LLAMA_FILE, (r"^model\.norm", "decoder.norm")),
+        [
+            "missing model.norm.weight: norm",
+            "unexpected decoder.norm.weight: same shape as the missing model.norm.weight",
+        ],
+    ),
+    "a vision encoder": (LLAMA, LLAMA_FILE | EYE, ["unexpected vision_tower.patch_embed.weight: vision tower"]),
+    "a vision encoder that is not counted": (LLAVA_NEXT, add_prefix("language_model.", LLAMA_FILE) | EYE, []),
+    "an adapter next to the layers that it wraps": (
+        LLAMA,
+        OF_LLAMA["llama inside PEFT"] | ADAPTER,
+        [f"unexpected base_model.model.model.layers.{{0-1}}.self_attn.q_proj.lora_{side}.default.weight: adapter"
+         for side in "AB"],
+    ),
+    "a router with another name": (MIXTRAL, drop_names(MIXTRAL_FILE, r"\.gate\.") | GATES, []),
+    "a router with two names": (
+        MIXTRAL, MIXTRAL_FILE | GATES, ["unexpected model.layers.{0-1}.mlp.gate.weight: unknown"],
+    ),
+    "a part of a fused matrix next to it": (
+        PHI3,
+        TOGETHER_FILE | {"model.layers.1.self_attn.q_proj.weight": (8, 8)},
+        ["unexpected model.layers.1.self_attn.q_proj.weight: unknown"],
+    ),
+    "half of the matrices transposed": (
+        QWEN3_VL_MOE,
+        transpose_shapes(QWEN3_VL_MOE_FILE, ".gate_up_proj"),
+        ["wrong shape model.language_model.layers.{0-1}.mlp.experts.gate_up_proj: experts.gate, experts.up"],
+    ),
+    "an untied model without its embedding": (LLAMA, HEAD_ALONE, ["missing model.embed_tokens.weight: embedding"]),
+    "a tied head of another shape": (
+        TIED_CONFIG, HEAD_ALONE | {"lm_head.weight": (15, 8)}, ["wrong shape lm_head.weight: embedding"],
+    ),
+    "a classifier": ({**CLASSIFIER, "num_labels": 3}, BODY, []),
+    "a classifier of two labels": (CLASSIFIER, BODY, ["wrong shape score.weight: other"]),
+    "the head of another task": (LLAMA, LLAMA_FILE | SCORE, ["unexpected score.weight: head of another task"]),
+    "a copy of T5's embedding, transposed": (
+        T5.config,
+        T5_FILE | {"encoder.embed_tokens.weight": T5_FILE["shared.weight"][::-1]},
+        ["unexpected encoder.embed_tokens.weight: unknown"],
+    ),
+    "learned positions": (BART, declare_shapes(BART), []),
+    "no learned positions": (
+        BART, drop_names(declare_shapes(BART), "embed_positions"), [f"missing {name}: position" for name in POSITIONS],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REPORTED)
+def test_what_a_layout_does_not_explain_is_reported(kind: str) -> None:
+    config, shapes, expected = REPORTED[kind]
+    found = verify_shapes(config, shapes)
+    problems = [line for line in found.lines if not line.finding.ok]
+    assert sorted(
+        f"{line.finding.kind} {line.pattern}: {line.finding.note or line.finding.what}" for line in problems
+    ) == sorted(expected)
+    assert found.ok == (not expected)
 
 
 # ---- all of a kind
@@ -577,30 +584,3 @@ def test_a_file_with_many_unfamiliar_names_is_left_unchanged() -> None:
     assert found.found == found.expected
     assert sum(line.tensors for line in found.lines) == len(shapes)
     assert {line.finding.kind for line in found.lines} == {"unexpected"}
-
-
-def test_a_classifier_head_is_a_problem_unless_the_config_has_it() -> None:
-    body = {name: shape for name, shape in LLAMA_FILE.items() if name != "lm_head.weight"} | {"score.weight": (3, 8)}
-    classifier = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
-    found = verify_shapes({**classifier, "num_labels": 3}, body)
-    assert (found.ok, found.beside) == (True, {})
-    assert [line.finding.kind for line in verify_shapes(classifier, body).lines if not line.finding.ok] == [
-        "wrong shape"
-    ]  # two labels
-    assert [
-        (line.finding.kind, line.finding.what)
-        for line in verify_shapes(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines
-    ] == [("unexpected", "head of another task")]
-
-
-def test_copies_of_the_embedding_in_older_t5_files_are_not_problems() -> None:
-    header = load_saved("t5")
-    table = header.tensors["shared.weight"][1]
-    copies = {f"{name}.weight": table for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")}
-    tensors = {name: shape for name, (_, shape) in header.tensors.items()}
-    found = verify_shapes(header.config, tensors | copies)
-    assert found.ok and found.beside == {"tied duplicate": 3 * prod(table)}
-    turned = verify_shapes(header.config, tensors | {"encoder.embed_tokens.weight": table[::-1]})
-    assert [(line.finding.kind, line.pattern) for line in turned.lines] == [
-        ("unexpected", "encoder.embed_tokens.weight")
-    ]

@@ -15,17 +15,14 @@ from typing import Any
 
 import pytest
 
-from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
 from paramcount.checkpoints.packed import quantised
 from paramcount.checkpoints.packed.quantised import Unpacked, unpack
 from paramcount.errors import ParamcountError
 from paramcount.formats.tensor_entries import BITS
 from paramcount.formats.weights import compute_bytes
-from tests.batches import in_batches
 from tests.headers import load_saved, make_checkpoint
 from tests.refusing import assert_one_line
-from tests.structures import pick_structures
 
 Layer = dict[str, tuple[str, tuple[int, ...]]]  # {what the name ends in: (type, shape)}
 Q, K, UP, DOWN = "self_attn.q_proj", "self_attn.k_proj", "mlp.up_proj", "mlp.down_proj"
@@ -281,19 +278,6 @@ def test_scales_per_tensor_and_per_output_may_lack_axes(scales: tuple[int, ...])
 
 
 # ---- what is not quantised, and what only an index names
-
-
-@in_batches("id", pick_structures(every=3), size=80)
-def test_no_zoo_model_looks_quantised(id: str) -> None:
-    try:
-        tensors: Layer = {
-            tensor.name.format(layer=0, expert=0, stream=0): ("BF16", tensor.shape) for tensor in count(id).tensors
-        }
-    except ParamcountError:  # an estimate has no tensors
-        return
-    for found in (unpack_tensors(tensors), unpack_index(tensors)):
-        assert (found.scheme, found.auxiliary, found.faults) == (None, {}, ())
-        assert list(found.tensors) == list(tensors)
 
 
 @pytest.mark.parametrize(
