@@ -136,14 +136,6 @@ def test_every_format_has_the_same_total(run: Runner) -> None:
         assert any("8,030,261,248" in text for text in parser.texts)
 
 
-def test_json_of_a_verification_has_numbers_and_the_published_texts(run: Runner) -> None:
-    checks = json.loads(run("verify", "deepseek-v3", "--json").out)["checks"]
-    assert [(check["expected"], check["published"]) for check in checks[:2]] == [
-        (671_026_404_352, None),
-        (671_000_000_000, "671B"),
-    ]
-
-
 def test_json_of_a_verified_checkpoint_has_bits_per_value_as_a_number(run: Runner, tmp_path: Path) -> None:
     saved = json.loads((Path(__file__).parent / "data" / "headers" / "llama-GPTQ.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps(saved["config"]), encoding="utf-8")
@@ -182,10 +174,6 @@ def test_verify_exits_with_1_if_a_published_figure_does_not_match(run: Runner) -
 def test_list_names_every_model_once(run: Runner) -> None:
     rows = list(csv.DictReader(io.StringIO(run("list", "--csv").out)))
     assert sorted(row["id"] for row in rows) == sorted(ZOO)
-    assert [row["id"] for row in csv.DictReader(io.StringIO(run("list", "gpt-oss", "--csv").out))] == [
-        "gpt-oss-20b",
-        "gpt-oss-120b",
-    ]
 
 
 @pytest.mark.usefixtures("own_zoo")

@@ -137,34 +137,20 @@ def test_active_parameters_may_differ_while_the_totals_are_equal() -> None:
 
 
 def test_a_size_that_only_one_model_has_differs_from_null() -> None:
-    sizes = {size.name: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").sizes}
-    assert (sizes["n_positions"].a, sizes["n_positions"].b, sizes["n_positions"].only) == (1024, None, "a")
-    assert (sizes["window"].a, sizes["window"].b, sizes["window"].only) == (
-        None,
-        None,
-        "b",
-    )  # null, and of one of them alone
-    assert (sizes["architecture"].a, sizes["architecture"].b, sizes["architecture"].only) == ("gpt2", "mistral", "")
-    listed = {size["name"]: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").to_dict()["sizes"]}
-    assert (listed["n_positions"], listed["window"]) == (
-        {"name": "n_positions", "a": 1024},
-        {"name": "window", "b": None},
-    )
+    found = pc.diff("gpt2-small", "mistral-7b-v0.3")
+    sizes = {size.name: (size.a, size.b, size.only) for size in found.sizes}
+    assert sizes["n_positions"] == (1024, None, "a")
+    assert sizes["window"] == (None, None, "b")  # null, and of one of them alone
+    assert sizes["architecture"] == ("gpt2", "mistral", "")
+    listed = {size["name"]: size for size in found.to_dict()["sizes"]}
+    assert listed["n_positions"] == {"name": "n_positions", "a": 1024}
+    assert listed["window"] == {"name": "window", "b": None}
 
 
 def test_the_sizes_of_a_vision_encoder_are_listed() -> None:
-    found = pc.diff("llama-3.1-8b", "llama-3.2-11b-vision")
-    sizes = {size.name: size.b for size in found.sizes}
-    assert (sizes["vision"], sizes["vision.n_layers"], sizes["cross_attention_layers"]) == (
-        "MllamaVision",
-        32,
-        (3, 8, 13, 18, 23, 28, 33, 38),
-    )
-    assert sum(c.difference for c in found.components if c.component in ("vision", "projector")) == sum(
-        tensor.parameters
-        for tensor in pc.count("llama-3.2-11b-vision").tensors
-        if tensor.part in ("vision", "projector")
-    )
+    sizes = {size.name: size.b for size in pc.diff("llama-3.1-8b", "llama-3.2-11b-vision").sizes}
+    assert (sizes["vision"], sizes["vision.n_layers"]) == ("MllamaVision", 32)
+    assert sizes["cross_attention_layers"] == (3, 8, 13, 18, 23, 28, 33, 38)
 
 
 def test_configs_with_and_without_the_lm_head_differ_in_their_class() -> None:

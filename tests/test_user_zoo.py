@@ -54,13 +54,6 @@ def test_an_added_model_is_known_to_every_command_and_marked(run: Runner, own_zo
     assert entry["checked"] == "unverified"
 
 
-def test_sizes_that_an_added_config_leaves_out_are_named(run: Runner, own_zoo: Path) -> None:
-    Path("config.json").write_text('{"model_type": "qwen3", "num_hidden_layers": 3}', encoding="utf-8")
-    found = run("add", "config.json", "--id", "my-model")
-    assert found.err.startswith("warning: vocab_size, hidden_size, ")
-    assert found.err.endswith("missing; used the defaults of Qwen3Config\n")
-
-
 def test_an_added_multimodal_model_keeps_its_language_model_and_encoder(
     run: Runner, tmp_path: Path, own_zoo: Path
 ) -> None:
