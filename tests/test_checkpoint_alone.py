@@ -36,7 +36,7 @@ from paramcount.counting.count import Count
 from paramcount.flow import TensorRow
 from paramcount.zoo import count_model
 from tests.batches import in_batches
-from tests.comparison import expect_names, load_reference
+from tests.comparison import load_reference
 from tests.gguf_writing import LAYOUTS, write_gguf
 from tests.headers import (
     NAMES,
@@ -246,11 +246,9 @@ MASKS = {f"h.{layer}.attn.bias": ("F32", (1, 1, 1024, 1024)) for layer in range(
 
 
 def reference_tensors(id: str, dtype: str = "BF16") -> Tensors:
-    """The tensors of a model with layers of one kind, as the reference names and shapes them."""
-    names = expect_names(id)
-    return {
-        name.replace("{}", str(i)): (dtype, shape) for name, (shape, copies) in names.items() for i in range(copies)
-    }
+    """The tensors of a model, as the reference names and shapes them."""
+    tensors = store_tensors(pc.count(id)).tensors
+    return {name: (dtype, tensor.shape or ()) for name, tensor in tensors.items()}
 
 
 def write_model(tensors: Tensors) -> Path:
