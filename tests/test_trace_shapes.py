@@ -344,7 +344,7 @@ def test_a_canvas_beside_a_causal_prompt_is_refined_as_a_whole() -> None:
 
 
 def test_a_decoded_token_is_not_padded() -> None:
-    with pytest.raises(ParamcountError, match="^pad cannot be combined with past, because decoding does not pad$"):
+    with pytest.raises(ParamcountError, match=r"^pad cannot be combined with past, because decoding does not pad$"):
         trace("gpt2-small", pad=9, past=4)
 
 
