@@ -76,6 +76,7 @@ def read_with_library(data: bytes) -> dict[str, tuple[str, tuple[int, ...], byte
 
 
 FILES = {
+    "no tensors": make_file({}),
     "numbers": safetensors.numpy.save(
         {name: np.array([[0, 1, 2], [100, 101, 127]], of) for name, of in LIBRARY_TYPES.items()} | {"odd": np.ones(1)}
     ),
@@ -232,6 +233,9 @@ WRONG: list[tuple[object, int, str]] = [
 def test_an_invalid_header_is_a_one_line_error(header: object, n: int, message: str, file: Path) -> None:
     file.write_bytes(make_file(header, bytes(n)))
     assert reading_error(file) == message
+    if isinstance(header, dict) and "character" not in message:  # as the library writes it, without spaces
+        file.write_bytes(make_file(json.dumps(header, separators=(",", ":")), bytes(n)))
+        assert reading_error(file) == message
 
 
 HEADED = "(expected a safetensors file with a header of at most 33,554,432 bytes)"

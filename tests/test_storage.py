@@ -306,6 +306,14 @@ def test_a_release_has_the_number_of_scales_that_its_publisher_states(id: str, i
 # ---- tensor by tensor
 
 
+def test_mxfp4_quantises_only_experts_along_their_inputs() -> None:
+    scales = group_scales(pc.count("gpt-oss-20b"), get_group("mxfp4"))
+    assert {(found.name.rpartition(".")[2], found.shape, found.copies) for found in scales.values()} == {
+        ("gate_up_proj_scales", (32, 5760, 90), 12),
+        ("down_proj_scales", (32, 2880, 90), 12),
+    }
+
+
 def test_encoders_and_vectors_have_no_scales() -> None:
     for document in ({"model_type": "qwen3_vl"}, {"model_type": "mamba"}, {"model_type": "qwen3_next"}):
         for name in group_scales(pc.count(document), get_group("fp8")):
