@@ -81,18 +81,13 @@ def test_encoders_of_images_have_no_part_in_the_settings() -> None:
 
 @in_batches(("a", "b"), PAIRS, size=50)
 def test_components_are_sorted_by_difference_and_sum_to_the_total(a: str, b: str) -> None:
-    found = pc.diff(a, b)
-    assert sum(c.difference for c in found.components) == found.difference == pc.count(b).total - pc.count(a).total
-    assert (
-        sum(c.active_difference for c in found.components)
-        == found.active_difference
-        == pc.count(b).active - pc.count(a).active
-    )
-    assert [abs(c.difference) for c in found.components] == sorted(
-        (abs(c.difference) for c in found.components), reverse=True
-    )
-    one, other = sum_components(a), sum_components(b)
-    expected = {name: (one.get(name, (0, 0)), other.get(name, (0, 0))) for name in one | other}
+    found, one, other = pc.diff(a, b), pc.count(a), pc.count(b)
+    differences = [c.difference for c in found.components]
+    assert sum(differences) == found.difference == other.total - one.total
+    assert sum(c.active_difference for c in found.components) == found.active_difference == other.active - one.active
+    assert differences == sorted(differences, key=abs, reverse=True)
+    sums = sum_components(a), sum_components(b)
+    expected = {name: tuple(side.get(name, (0, 0)) for side in sums) for name in sums[0] | sums[1]}
     assert {c.component: ((c.a, c.active_a), (c.b, c.active_b)) for c in found.components} == {
         name: pair for name, pair in expected.items() if pair[0] != pair[1]
     }

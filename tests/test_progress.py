@@ -95,14 +95,6 @@ def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str,
     assert run_in_terminal(*COMMANDS[command], shards, delay=600) == (0, out, b"")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_without_a_terminal_nothing_is_written_to_stderr(
-    command: str, shards: str, run: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "DELAY", -1)
-    assert run(*COMMANDS[command], shards).err == ""
-
-
 def test_tables_of_the_zoo_are_filled_with_a_progress_bar_the_first_time(
     run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

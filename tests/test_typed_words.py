@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import UserDict
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.formats.hub_urls import HubAddress, parse_hub_url
 from tests.refusing import error_of, model_error
-from tests.running import Runner
+from tests.running import Runner, run_process
 from tests.test_config_files import QWEN, TOTAL, write_cache, write_config
 
 GPT2_TOTAL = 124_439_808
@@ -195,11 +193,7 @@ def test_any_mapping_and_any_path_object_are_accepted() -> None:
 
 
 def test_python_m_paramcount_runs_the_command_line(run: Runner) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "paramcount", "gpt2-small", "--csv"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, run("gpt2-small", "--csv").out, "")
-    assert (
-        subprocess.run([sys.executable, "-m", "paramcount", "gpt2-smal"], capture_output=True, check=False).returncode
-        == 2
-    )
+    code = "import runpy; runpy.run_module('paramcount', run_name='__main__', alter_sys=True)"
+    done = run_process("gpt2-small", "--csv", code=code)
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, run("gpt2-small", "--csv").out, b"")
+    assert run_process("gpt2-smal", code=code).returncode == 2
