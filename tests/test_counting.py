@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
@@ -83,6 +84,19 @@ def test_totals_follow_the_counting_conventions(id: str) -> None:
     matrices = [t for t in head if len(t.shape) == 2 and t.name != "cls.predictions.dense.weight"]
     assert count.tied == (bool(matrices) and not any(matrix.parameters for matrix in matrices))
     assert (count.bytes_fp32, count.bytes_bf16) == (4 * count.total, 2 * count.total)
+
+
+POSITIONS = re.compile(
+    "wpe|position|pos_emb|pos_conv_emb|rel_emb|rel_pos|rel_attn_emb|rel_logits|distance_emb|relative|pos_bias"
+)
+
+
+@in_groups
+def test_learned_positions_are_the_tensors_that_are_named_so(id: str) -> None:
+    count = count_once(id)
+    of_text = [tensor for tensor in count.tensors if tensor.part in ("decoder", "encoder", "cross_attention")]
+    found = sum(tensor.parameters for tensor in of_text if POSITIONS.search(tensor.name))
+    assert found == count.components["position"]
 
 
 # JetMoE's attention has experts too, Qwen3-Omni's part that speaks and dots3.note's part that sees.
