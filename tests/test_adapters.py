@@ -19,34 +19,47 @@ LLAMA = {  # Llama 3.1 8B: (outputs, inputs) of the linear layers of each of its
 }  # fmt: skip
 
 
-def test_gpt_3_takes_18_million_parameters_as_in_the_paper() -> None:
+GPT_3 = {"model_type": "opt", "hidden_size": 12288, "word_embed_proj_dim": 12288, "num_hidden_layers": 96,
+         "num_attention_heads": 96, "ffn_dim": 49152}  # fmt: skip
+ESM = {"model_type": "esm", "vocab_size": 33, "hidden_size": 1280, "num_hidden_layers": 33, "num_attention_heads": 20,
+       "intermediate_size": 5120, "pad_token_id": 1, "mask_token_id": 32}  # fmt: skip
+# (model, options, trainable parameters)
+DERIVED: list[tuple[Any, dict[str, Any], int]] = [
     # arXiv:2106.09685, table 5: 18M for W_q and W_v at rank 4, and for W_q, W_k, W_v and W_o at rank 2
-    gpt_3 = {"model_type": "opt", "hidden_size": 12288, "word_embed_proj_dim": 12288, "num_hidden_layers": 96,
-             "num_attention_heads": 96, "ffn_dim": 49152}  # fmt: skip
-    assert pc.lora(gpt_3, r=4, targets="q_proj,v_proj").trainable == 18_874_368
-    assert pc.lora(gpt_3, r=2, targets="attention").trainable == 18_874_368
-
-
-def test_rslora_only_scales_and_dora_adds_a_magnitude_per_output() -> None:
-    lora = pc.lora("llama-3.1-8b").trainable
-    assert pc.lora("llama-3.1-8b", method="rslora").trainable == lora
-    magnitudes = 32 * sum(outputs for outputs, _ in LLAMA.values())
-    assert pc.lora("llama-3.1-8b", method="dora").trainable == lora + magnitudes
-    (module,) = pc.lora("gpt2-small", r=8, targets="c_attn", method="dora").modules  # Conv1D stores [in, out]
-    assert (module.shape, module.parameters) == ((768, 2304), 12 * (8 * (768 + 2304) + 2304))
-
-
-def test_ia3_scales_outputs_and_the_inputs_of_the_last_matrix_of_the_mlp() -> None:
+    (GPT_3, {"r": 4, "targets": "q_proj,v_proj"}, 18_874_368),
+    (GPT_3, {"r": 2, "targets": "attention"}, 18_874_368),
+    ("llama-3.1-8b", {"method": "rslora"}, 32 * 16 * sum(map(sum, LLAMA.values()))),  # which only scales
+    # DoRA adds a magnitude per output, also of Conv1D, which stores [in, out]
+    ("llama-3.1-8b", {"method": "dora"}, 32 * sum(17 * n_out + 16 * n_in for n_out, n_in in LLAMA.values())),
+    ("gpt2-small", {"r": 8, "targets": "c_attn", "method": "dora"}, 12 * (8 * (768 + 2304) + 2304)),
     # arXiv:2205.05638, section 3.3: vectors for keys, values and the MLP's inner activations
-    result = pc.lora("llama-3.1-8b", method="ia3", targets="k_proj,v_proj,down_proj")
-    assert result.trainable == 32 * (1024 + 1024 + 14336)
-    assert result.r is None
-
-
-def test_vera_trains_vectors_and_shares_two_frozen_matrices() -> None:
+    ("llama-3.1-8b", {"method": "ia3", "targets": "k_proj,v_proj,down_proj"}, 32 * (1024 + 1024 + 14336)),
     # arXiv:2310.11454, section 3.2: a vector d of the rank and b of the outputs per layer
+    ("llama-3.1-8b", {"r": 256, "method": "vera", "targets": "q_proj,v_proj"}, 32 * (4096 + 256 + 1024 + 256)),
+    # Llama 3.2 1B ties its LM head to the embedding of 128,256 × 2,048; each becomes a copy of its own
+    ("llama-3.2-1b", {"targets": "q_proj", "modules_to_save": ["lm_head", "embed_tokens"]},
+     2 * 128_256 * 2048 + 16 * 16 * (2048 + 2048)),
+    # EsmContactPredictionHead, which no forward pass reads: a linear layer from 33 layers of 20 heads to 1 logit
+    (ESM, {"r": 1, "targets": "regression"}, 33 * 20 + 1),
+    # Qwen2-VL: a convolution of 2 frames, 14 × 14 pixels, 3 channels, to 1,280 values; attention's proj has its name
+    ({"model_type": "qwen2_vl"}, {"r": 1, "targets": "proj"}, 3 * 2 * 14 * 14 + 1280 + 32 * (1280 + 1280)),
+    # Zamba2ForCausalLM with peft 0.21.2: get_layers ties the parameters of separate modules, and not their adapters
+    ("zamba2-2.7b", {"r": 4}, 11_146_112),
+    # modules and parameters: q_proj of 24 layers, 4,096 × 2,880; the router of 32 experts
+    ("gpt-oss-20b", {"r": 1, "targets": "q_proj", "target_parameters": ["router.weight"]},
+     24 * (4096 + 2880 + 32 + 2880)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "options", "trainable"), DERIVED)
+def test_an_adapter_has_the_parameters_that_follow_from_the_sizes(
+    model: Any, options: dict[str, Any], trainable: int
+) -> None:
+    assert pc.lora(model, **options).trainable == trainable
+
+
+def test_vera_shares_two_frozen_matrices() -> None:
     result = pc.lora("llama-3.1-8b", r=256, method="vera", targets="q_proj,v_proj")
-    assert result.trainable == 32 * (4096 + 256 + 1024 + 256)
     assert result.projection == 256 * (4096 + 4096)
     assert result.adapter_bytes == 4 * (result.trainable + result.projection)
 
@@ -59,17 +72,6 @@ def test_groups_name_the_layers_of_components() -> None:
     assert names == {"attention": list(LLAMA)[:4], "mlp": list(LLAMA)[4:]}
     both = pc.lora("llama-3.1-8b", targets=["attention", "mlp", "q_proj"])
     assert both.modules == pc.lora("llama-3.1-8b").modules
-
-
-def test_modules_to_save_are_trained_as_a_whole_and_take_no_adapter() -> None:
-    # Llama 3.2 1B ties its LM head to the embedding of 128,256 × 2,048; each becomes a copy of its own
-    result = pc.lora("llama-3.2-1b", targets="q_proj", modules_to_save=["lm_head", "embed_tokens"])
-    saved = [module for module in result.modules if module.kind == "saved"]
-    assert [(module.name, module.parameters) for module in saved] == [
-        ("model.embed_tokens", 128_256 * 2048),
-        ("lm_head", 128_256 * 2048),
-    ]
-    assert result.trainable == 2 * 128_256 * 2048 + 16 * 16 * (2048 + 2048)
 
 
 def test_biases_are_trained_in_place() -> None:
@@ -193,15 +195,6 @@ def test_a_name_without_a_match_has_no_effect_and_a_warning_says_so() -> None:
     assert warning.startswith("no module is named 'q_porj', so it has no effect, as in peft; did you mean q_proj")
 
 
-def test_parameters_are_adapted_beside_modules() -> None:
-    both = pc.lora("gpt-oss-20b", targets="q_proj", target_parameters=["experts.down_proj", "router.weight"])
-    assert [module.name.partition("}.")[2] for module in both.modules] == [
-        "self_attn.q_proj", "mlp.experts.down_proj", "mlp.router.weight",
-    ]  # fmt: skip
-    alone = pc.lora("gpt-oss-20b", target_parameters=["experts.down_proj", "router.weight"])
-    assert both.trainable == alone.trainable + pc.lora("gpt-oss-20b", targets="q_proj").trainable
-
-
 @pytest.mark.parametrize("model_type", ["falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"])
 @pytest.mark.parametrize("targets", ["out_proj", "all-linear", "in_proj,out_proj"])
 def test_modules_that_peft_refuses_are_an_error(model_type: str, targets: str) -> None:
@@ -231,23 +224,6 @@ def test_an_lm_head_that_is_no_output_embedding_of_the_reference_is_one_of_all_l
     assert module.parameters == 768 + 30_524
 
 
-def test_layers_that_no_forward_pass_reads_have_an_adapter_too() -> None:
-    # EsmContactPredictionHead: a linear layer from 33 layers of 20 heads to 1 logit
-    esm = {"model_type": "esm", "vocab_size": 33, "hidden_size": 1280, "num_hidden_layers": 33,
-           "num_attention_heads": 20, "intermediate_size": 5120, "pad_token_id": 1, "mask_token_id": 32}  # fmt: skip
-    (module,) = pc.lora(esm, r=1, targets="regression").modules
-    assert module.parameters == 33 * 20 + 1
-
-
-def test_a_convolution_takes_one_with_the_same_kernel() -> None:
-    # Qwen2-VL: patches of 2 frames, 14 × 14 pixels, 3 channels, to 1,280 values; attention's proj has the same name
-    modules = pc.lora({"model_type": "qwen2_vl"}, r=1, targets="proj").modules
-    assert [(module.copies, module.parameters) for module in modules] == [
-        (1, 3 * 2 * 14 * 14 + 1280),
-        (32, 32 * (1280 + 1280)),
-    ]
-
-
 def test_a_layer_is_numbered_behind_a_name_and_a_dot_unless_a_pattern_says_so() -> None:
     # The text model of Qwen2-VL has no module around its layers: check_target_module_exists of peft finds no index
     model = default_document("qwen2_vl_text")
@@ -270,17 +246,6 @@ def test_warnings_name_patterns_without_effect_and_those_that_may_match_an_activ
     )
     (warning,) = pc.lora(llama, target_pattern=r".*\.mlp\..*").warnings
     assert warning.startswith("the pattern matches every module inside model.layers.0.mlp; peft refuses it if")
-
-
-def test_a_shared_block_has_the_adapters_of_all_its_uses_in_each_of_them() -> None:
-    """Zamba2-2.7B: layers 6, 18, 30, 42 and 51 have one block, 12, 24, 36 and 47 the other.
-
-    Source: peft 0.21.2 on Zamba2ForCausalLM; Zamba2Model.get_layers ties the parameters of separate modules.
-    """
-    found = pc.lora("zamba2-2.7b", r=4)
-    assert found.trainable == 11_146_112
-    copies = {module.name.split("adapter_list.")[1]: module.copies for module in found.modules if "list" in module.name}
-    assert copies == {f"{use}.{i}": 5 - use % 2 for use in range(9) for i in (0, 1)}
 
 
 def test_the_table_and_the_csv_have_a_row_per_module(run: Runner) -> None:

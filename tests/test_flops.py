@@ -25,12 +25,6 @@ def test_a_mixture_of_experts_multiplies_the_active_experts_alone() -> None:
     assert sum(result.prefill_by_component.values()) == result.prefill_flops
 
 
-def test_layers_with_a_window_attend_to_meta_tokens_too_whether_they_share_keys_or_not() -> None:
-    """Hymba: 25 heads, keys of 64, values of 128; 3 layers see all, 29 a token and 1,024 before it; 128 meta tokens."""
-    keys = 3 * (8192 + 128) + 29 * (1 + 1024 + 128)
-    assert pc.flops("hymba-1.5b", context=8192).by_component["attention"] == 2 * 25 * (64 + 128) * keys
-
-
 def test_training_runs_the_lm_head_at_every_position_and_takes_three_forward_passes() -> None:
     result = pc.flops("gpt2-small", context=1024)
     lm_head = 2 * 768 * 50257
@@ -65,15 +59,6 @@ def test_keys_of_the_source_stand_in_front_of_those_of_the_tokens() -> None:
     assert longer is not None
     assert shorter is not None
     assert longer - shorter == 2 * 26 * 2 * 8 * 256
-    steps = pc.trace(config, tokens=5, source=7).steps
-    scores = [step for step in steps if step.op == "QKᵀ" and step.scopes and "model.decoder." in step.scopes[-1].name]
-    visible = {"full_attention": 5 * 7 + 15, "sliding_attention": 5 * 7 + 1 + 2 + 3 + 4 + 4}
-    counts = {kind: [step for step in scores if step.scopes[-1].kind == kind] for kind in visible}
-    assert {kind: sum(step.multiply_adds or 0 for step in found) for kind, found in counts.items()} == dict.fromkeys(
-        visible, 8 * 256 * 5 * 12
-    )
-    seen = {kind: sum(step.visible_multiply_adds or 0 for step in found) for kind, found in counts.items()}
-    assert seen == {kind: 8 * 256 * pairs for kind, pairs in visible.items()}
 
 
 def test_sums_of_blocks_stand_in_front_of_the_keys_of_the_tokens() -> None:
@@ -93,23 +78,6 @@ def test_sums_of_blocks_stand_in_front_of_the_keys_of_the_tokens() -> None:
     assert scores.visible_multiply_adds == 2 * 4 * (24 * (6 + 1 + 2 * 3) - 2 * (3 + 2 + 1))
     assert [step.out for step in steps if step.text in ("block sums", "add bias")][:2] == [(6, 16), (2, 24, 30)]
     assert pc.flops(config, context=5, source=24).warnings == ()
-
-
-def test_a_canvas_sees_the_prompt_in_front_of_it_as_far_as_the_window_reaches() -> None:
-    # DiffusionGemma: each of 5 new tokens sees all of them, and 9 of the prompt or, with a window of 4, the last 3
-    config = {
-        "model_type": "diffusion_gemma",
-        "text_config": {
-            "num_attention_heads": 4, "head_dim": 8, "global_head_dim": 16, "sliding_window": 4, "num_experts": 4,
-            "top_k_experts": 2, "moe_intermediate_size": 12,
-        },
-    }  # fmt: skip
-    steps = pc.trace(config, tokens=5, source=9).steps
-    scores = [step for step in steps if step.op == "QKᵀ" and step.out[-2:] in ((5, 5 + 9), (5, 5 + 3))]
-    assert {(step.scopes[-1].kind, step.multiply_adds) for step in scores} == {
-        ("full_attention", 4 * 16 * 5 * 14),
-        ("sliding_attention", 4 * 8 * 5 * 8),
-    }
 
 
 def test_a_decoded_token_multiplies_every_matrix_once_and_each_latent_twice() -> None:
@@ -143,13 +111,6 @@ def test_keys_of_an_indexer_are_no_latents() -> None:
     longer, shorter = (pc.flops("deepseek-v3.2", context=n).by_component["attention"] for n in (1001, 1000))
     scores = 2 * 61 * 64 * (128 + 1)  # 64 heads of 128; DeepseekV32Indexer sums them by weights @ scores
     assert longer - shorter == 2 * 61 * 128 * (512 + 64 + 512) + scores
-
-
-def test_elementwise_work_is_one_operation_per_element_that_is_computed_without_products() -> None:
-    # GPT-2, decoding: per layer two norms and two additions of 768, GELU of 3,072, softmax of 12 heads over 1,000
-    # tokens; besides, the addition of positions and the last norm
-    result = pc.flops("gpt2-small", context=1000)
-    assert result.elementwise_operations == 2 * 768 + 12 * (4 * 768 + 3072 + 12 * 1000)
 
 
 def test_elementwise_work_of_experts_is_that_of_the_chosen_ones() -> None:

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.costs.engines.llama_cpp.ggml_graph import Graph, Node
-from paramcount.costs.engines.llama_cpp.ggml_memory import reserve
 from paramcount.costs.engines.llama_cpp.placement import place_layers
 from paramcount.costs.fit import Fit
 from tests.running import Runner
@@ -86,19 +84,6 @@ def test_the_memory_of_the_cpu_counts_if_it_is_limited() -> None:
     assert (limited.verdict, limited.fullest.device, limited.memory_bytes) == ("does not fit", None, 16 * 10**9)
 
 
-def test_c_is_the_context_of_all_sequences_together() -> None:
-    parts = pc.memory("llama-3.1-8b", engine="llama.cpp", context=4096, batch=4)
-    whole = pc.memory("llama-3.1-8b", engine="llama.cpp", engine_options={"ctx_size": 16_384, "parallel": 4})
-    assert (whole.context, whole.batch, whole.kv_cache_bytes) == (4096, 4, parts.kv_cache_bytes)
-    assert whole.notes[0] == "-c is 16,384: divided among 4 sequences (-np 4)"
-
-
-def test_num_ctx_is_the_context_of_each_request() -> None:
-    options = {"num_ctx": 4096, "OLLAMA_NUM_PARALLEL": 4}
-    ollama = pc.memory("llama-3.1-8b", engine="ollama", engine_options=options)
-    assert ollama.kv_cache_bytes == 4 * pc.memory("llama-3.1-8b", engine="ollama", context=4096).kv_cache_bytes
-
-
 # server/routes.go of Ollama: 47 and 23 GiB of all GPUs together
 @pytest.mark.parametrize(("memory", "context"), [(22, 4096), (24, 32_768), (48, 131_072)])
 def test_the_default_context_of_ollama_follows_from_the_memory(memory: int, context: int) -> None:
@@ -129,20 +114,3 @@ def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) ->
     found = run("memory", "llama-3.1-8b", "--gpu", "2xRTX 3090", "--engine", "llama.cpp", *line)
     assert (found.code, found.out) == (2, "")
     assert error in found.err.replace(":", "")
-
-
-def test_a_buffer_that_nothing_reads_any_more_is_used_again() -> None:
-    graph = Graph(1)
-    x = Node("mul_mat", 1024, [graph.weight(0, 0), graph.input(256)])
-    y = Node("add", 1024, [x, graph.weight(0, 0)])  # over x
-    z = Node("mul_mat", 512, [graph.weight(0, 0), y])
-    graph.expand(Node("mul_mat", 1024, [graph.weight(0, 0), z]))  # where input and y were
-    assert reserve(graph) == [256 + 1024 + 512]
-
-
-def test_what_several_gpus_share_is_copied_to_each() -> None:
-    graph = Graph(3)
-    given = graph.input(4096)
-    first = Node("mul_mat", 1024, [graph.weight(0, 0), given])
-    graph.expand(Node("mul_mat", 1024, [graph.weight(0, 1), first]))
-    assert reserve(graph) == [4096 + 1024, 2048, 4096]

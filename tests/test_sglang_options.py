@@ -23,11 +23,6 @@ def count_kv(model: str, context: int, **options: int | float | bool | str) -> i
     return pc.memory(model, engine="sglang", context=context, engine_options=options).kv_cache_bytes
 
 
-def test_a_pool_has_one_page_for_padding_and_whole_pages_for_each_sequence() -> None:
-    assert count_kv("llama-3.1-8b", 1000) == 1001 * LLAMA_TOKEN
-    assert count_kv("llama-3.1-8b", 1000, page_size=16) == (1008 + 16) * LLAMA_TOKEN
-
-
 @pytest.mark.parametrize(("backend", "page"), [("flashmla", 64), ("ascend", 128), ("trtllm_mha", 64), ("fa3", 1)])
 def test_some_backends_force_a_page_size(backend: str, page: int) -> None:
     tokens = -(-1000 // page) * page + page
@@ -66,14 +61,6 @@ def test_the_share_is_what_the_reserve_leaves() -> None:
         fit("deepseek-r1", **given, engine_options=options) for options in ({}, {"mem_fraction_static": 0.886})
     )
     assert default.overhead_bytes == explicit.overhead_bytes
-
-
-def test_attention_of_data_parallel_ranks_has_its_own_requests_and_weights() -> None:
-    given = {"memory": 141 * 10**9, "tp": 8, "context": 4096, "batch": 8}
-    one = fit("deepseek-r1", **given)
-    ranks = fit("deepseek-r1", **given, engine_options={"enable_dp_attention": True, "dp_size": 8})
-    assert ranks.shares[0].kv_cache_bytes < one.shares[0].kv_cache_bytes / 7
-    assert ranks.shares[0].weights_bytes > one.shares[0].weights_bytes + 10**10
 
 
 def test_ranks_and_experts_are_divided_among_the_tensor_parallel_gpus() -> None:

@@ -84,17 +84,6 @@ def test_an_address_that_the_page_does_not_have_says_so_with_the_nearest_ones(br
         assert browser.value("document.title") == "Not found · paramcount"
 
 
-def test_the_title_of_the_window_follows_the_address(browser: Browser, explored: Path) -> None:
-    open_page(browser, explored)
-    titles = {
-        "#start": "paramcount", "#model/deepseek-v3": "DeepSeek-V3 · paramcount", "#browse": "All models · paramcount",
-        "#compare/gpt2-small,t5-small": "Compare · GPT-2 small, T5 Small · paramcount",
-    }  # fmt: skip
-    for address, title in titles.items():
-        go(browser, address)
-        assert browser.value("document.title") == title
-
-
 def test_names_and_notes_are_inert(browser: Browser, tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)}{{alert(4)}}"
     model = dataclasses.replace(pc.load("gpt2-small"), id=evil, name=evil)

@@ -12,7 +12,7 @@ import pytest
 from paramcount.errors import ParamcountError
 from paramcount.formats import safetensors as safetensors_files
 from paramcount.formats.safetensors import NUMPY, map_bits, parse_tensors, read_header
-from tests.fuzz.frame import EXAMPLES, fuzz
+from tests.fuzz.frame import EXAMPLES, fuzz, spoil_text
 from tests.refusing import read_or_none
 from tests.test_safetensors_files import WRONG, file, header_entry, make_file, read_with_library
 
@@ -20,12 +20,11 @@ pytestmark = pytest.mark.fuzz
 __all__ = ["file"]
 
 SCRAPS = (
-    b"", b" ", b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\0", b"\x1b", b"\xff", b"\xed\xa0\x80", b"0", b"1",
-    b"-1", b"4", b"24", b"1.0", b"1e3", b"01", b"true", b"null",
-    b"NaN", b"9223372036854775807", b"2305843009213693951", b"18446744073709551615", b"18446744073709551616", b'"F32"',
-    b'"BF16"', b'"F4"', b'"U8"', b'"x"', b'"shape"', b'"dtype"', b'"data_offsets"',
-    b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},',
-    b"\\u0061", b"\\ud800", b"a" * 5000,
+    "", " ", "{", "}", "[", "]", ",", ":", '"', "\\", "\0", "\x1b", "\xff", "\xed\xa0\x80", "0", "1", "-1", "4", "24",
+    "1.0", "1e3", "01", "true", "null", "NaN", "9223372036854775807", "2305843009213693951", "18446744073709551615",
+    "18446744073709551616", '"F32"', '"BF16"', '"F4"', '"U8"', '"x"', '"shape"', '"dtype"', '"data_offsets"',
+    '"__metadata__"', "[0,0]", "[[]]", "{}", '{"a":"b"}', '"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},',
+    "\\u0061", "\\ud800", "a" * 5000,
 )  # fmt: skip
 VALID = [
     make_file(
@@ -57,23 +56,8 @@ def spoil_file(rng: random.Random) -> bytes:
     """
     whole = rng.choice(VALID)
     length = int.from_bytes(whole[:8], "little")
-    header, data = whole[8 : 8 + length], whole[8 + length :]
-    for _ in range(rng.randint(1, 3)):
-        start = rng.randint(0, len(header))
-        stop = min(len(header), start + rng.choice((0, 0, 1, 1, 2, 5, 20)))
-        match rng.randint(0, 5):
-            case 0:
-                header = header[:start] + header[stop:]
-            case 1:
-                header = header[:start] + 2 * header[start:stop] + header[stop:]
-            case 2:
-                header = header[:start] + bytes([rng.randrange(256)]) + header[start + 1 :]
-            case 3:
-                places = [i for i, c in enumerate(header) if chr(c).isdigit()] or [0]
-                start = rng.choice(places)
-                header = header[:start] + rng.choice(SCRAPS) + header[start + 1 :]
-            case _:
-                header = header[:start] + rng.choice(SCRAPS) + header[stop:]
+    text, data = whole[8 : 8 + length].decode("latin-1"), whole[8 + length :]
+    header = spoil_text(rng, [text], SCRAPS).encode("latin-1")
     length = rng.choice((len(header),) * 12 + (length, rng.getrandbits(64), len(header) + 8, 2**63))
     data = rng.choice((data,) * 8 + (data[:-1], data + b"\0", b""))
     whole = length.to_bytes(8, "little") + header + data
