@@ -102,19 +102,6 @@ def test_without_gpus_those_with_the_least_memory_in_all_come_first() -> None:
 # ---- speed
 
 
-def test_a_step_takes_as_long_as_reading_the_weights_and_the_cache() -> None:
-    # Llama 3.1 8B: all weights but the embedding in BF16, 32 layers of 2 × 8 heads × 128 values in BF16 per token.
-    weights = 2 * (8_030_261_248 - 128_256 * 4096)
-    cache = 4 * 16_384 * 32 * 2 * 8 * 128 * 2
-    (it,) = pc.plan("llama-3.1-8b", users=4, context=16_384, gpu="1xh200").deployments
-    assert it.speed is not None
-    bandwidth = find_gpu("h200").bandwidth
-    assert it.speed.step_seconds == pytest.approx((weights + cache) / bandwidth, rel=1e-12)
-    assert it.speed.tokens_per_second_per_user == pytest.approx(bandwidth / (weights + cache))
-    assert it.speed.tokens_per_second == pytest.approx(4 * bandwidth / (weights + cache))
-    assert it.speed.limit == "memory"
-
-
 def test_stages_read_their_weights_one_after_the_other_and_share_the_users() -> None:
     # Llama 3.1 405B: all weights but the embedding in BF16, 126 layers of 2 × 8 heads × 128 values in BF16 per token.
     weights = 2 * (405_853_388_800 - 128_256 * 16_384)
@@ -143,7 +130,9 @@ def test_the_bounds_are_those_of_the_data_sheet_as_flops_has_them(model: str) ->
     (it,) = pc.plan(model, users=8, context=4096, gpu="8xh100").deployments
     roofline = pc.flops(model, context=4096, batch=8, gpu=f"{it.devices}xh100").roofline
     assert roofline is not None and roofline.decoding is not None and it.speed is not None
-    assert it.speed.step_seconds == pytest.approx(roofline.decoding.seconds)
+    assert (it.speed.step_seconds, it.speed.limit) == (pytest.approx(roofline.decoding.seconds), "memory")
+    assert it.speed.tokens_per_second_per_user == pytest.approx(1 / roofline.decoding.seconds)
+    assert it.speed.tokens_per_second == pytest.approx(8 / roofline.decoding.seconds)
     assert it.speed.prompt_seconds == pytest.approx(roofline.prompt.seconds)
     assert it.speed.prompt_tokens_per_second == pytest.approx(4096 / roofline.prompt.seconds)
     assert it.speed.rate_dtype == "BF16"

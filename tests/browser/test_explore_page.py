@@ -50,6 +50,7 @@ def test_every_view_fits_its_screen_and_asks_for_nothing(browser: Browser, explo
     for address, view in ADDRESSES.items():
         go(browser, address, view)
         assert browser.value(WIDE) == [], address
+        assert browser.value("document.documentElement.scrollWidth") == width, address
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
 
