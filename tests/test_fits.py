@@ -145,6 +145,15 @@ def test_what_fits_may_suggest_a_longer_context(run: Runner) -> None:
     assert f"longest context with --kv-dtype fp8: {longest:,} tokens" in text
 
 
+@pytest.mark.parametrize(
+    ("gigabytes", "reached"),
+    [(30, [131_072]), (80, [])],  # the limit of the model, with an FP8 cache and without one
+)
+def test_a_smaller_cache_does_not_exceed_the_limit_of_the_model(gigabytes: int, reached: list[int]) -> None:
+    fit = measure("llama-3.1-8b", memory=gigabytes * 10**9)
+    assert [suggestion.longest_context for suggestion in fit.suggestions] == reached
+
+
 def test_every_saving_of_a_training_fits() -> None:
     case: dict[str, Any] = {"model": "llama-3.1-8b", "context": 8192, "gpu": "8xH100", "flash_attention": False}
     fit = pc.training(**case).fit

@@ -208,6 +208,19 @@ def test_an_encoder_is_divided_and_takes_as_much_per_image_token_however_many_ar
     assert measure(16_384, mm_encoder_tp_mode="data") - measure(16_384) == divided
 
 
+def test_vllm_uses_a_share_of_the_memory_and_captures_graphs_unless_in_eager_mode() -> None:
+    # 92% of 24 GB, less weights and overhead; blocks of 16 tokens × 131,072 bytes
+    fit = pc.memory("llama-3.1-8b", engine="vllm", memory=24 * 10**9, context=8192).fit
+    assert fit is not None
+    room = 22_080_000_000 - fit.shares[0].weights_bytes - fit.overhead_bytes
+    assert (fit.utilization, fit.kv_tokens) == (0.92, room // (16 * 131_072) * 16)
+    assert [name for name, _ in fit.overhead_items] == ["peak activation", "non-torch memory", "CUDA graphs"]
+    options = {"enforce_eager": True}
+    eager = pc.memory("llama-3.1-8b", engine="vllm", memory=24 * 10**9, engine_options=options).fit
+    assert eager is not None
+    assert [name for name, _ in eager.overhead_items] == ["peak activation", "non-torch memory"]
+
+
 def test_vllm_pads_a_vocabulary_to_a_multiple_of_64() -> None:
     # of so few rows that PyTorch does not round them to 2 MiB
     def measure(vocabulary: int) -> int:
@@ -271,6 +284,16 @@ def test_an_available_cache_is_what_the_log_says(run: Runner) -> None:
     short = run(*line[:2], "--available-kv", "1GB", "--context", "8k")
     assert short.code == 1
     assert "one sequence of 8,192 tokens needs 1.07 GB" in " ".join(short.out.split())
+
+
+@pytest.mark.parametrize("text", ["12.5", "0GB", "-1GB", "many", ""])
+def test_a_wrong_size_of_the_cache_is_an_error(run: Runner, text: str) -> None:
+    found = run("memory", "gpt2-small", "--available-kv", text)
+    assert (found.code, found.err.startswith("error: "), found.err.count("\n")) == (2, True, 1)
+
+
+def test_a_batch_that_nothing_limits_has_no_number(run: Runner) -> None:
+    assert "largest batch unlimited" in run("memory", "bert-base-uncased", "--memory", "24GB").out
 
 
 def test_a_comparison_counts_compressed_blocks_as_memory_does() -> None:
