@@ -8,7 +8,6 @@ import pytest
 
 import paramcount as pc
 from paramcount.errors import ParamcountError
-from tests.running import Runner
 
 GPU = 10**12  # bytes, in which everything fits
 TARGET, DRAFT = "qwen3-8b", "qwen3-0.6b"
@@ -76,13 +75,6 @@ def test_the_longest_context_leaves_room_for_the_cache_of_the_draft() -> None:
     beyond = pc.memory("llama-3.1-8b", draft="llama-3.2-1b", context=fit.longest_context + 16, **options).fit
     assert longest and beyond
     assert (longest.fits, beyond.fits) == (True, False)
-
-
-def test_the_command_names_the_draft(run: Runner) -> None:
-    code, out, _ = run("memory", TARGET, "--draft", DRAFT, "--gpu", "h100", "--engine", "vllm")
-    assert code == 0
-    assert "draft" in out.partition("overhead")[0]
-    assert "qwen3-0.6b (1.19 GB weights in BF16, 941 MB cache)" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

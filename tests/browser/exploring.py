@@ -68,6 +68,14 @@ def press_at_once(browser: Browser, key: str) -> None:
         browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
 
 
+def list_wide(browser: Browser, scrolling: str) -> Any:
+    """What stands out to the right of the screen, unless it is inside of something that scrolls or is out of sight."""
+    return browser.value(f"""[...document.body.querySelectorAll("*")]
+      .filter((node) => !node.closest({json.dumps(scrolling)}))
+      .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
+      .map((node) => node.outerHTML.slice(0, 120))""")
+
+
 def find_violations(browser: Browser, *, rules: tuple[str, ...] = ()) -> Any:
     """What axe-core finds wrong on the page that is shown: [rule, some of the elements]; by default of all rules."""
     if not browser.value("!!window.axe"):

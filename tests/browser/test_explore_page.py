@@ -17,7 +17,17 @@ from paramcount.explore import build_page
 from paramcount.explore.drawings import CONTEXT, trace_decoding
 from paramcount.tracing.run import choose_length
 from tests.browser.chromium import Browser
-from tests.browser.exploring import AXE, find_violations, go, open_page, press, press_at_once, wait, wait_until
+from tests.browser.exploring import (
+    AXE,
+    find_violations,
+    go,
+    list_wide,
+    open_page,
+    press,
+    press_at_once,
+    wait,
+    wait_until,
+)
 
 pytestmark = pytest.mark.browser
 FEW = ["gpt2-small", "deepseek-v3", "gemma-3-27b", "t5-small", "mamba-130m", "qwen2-vl-2b"]
@@ -33,10 +43,6 @@ ADDRESSES = {
     "#run/tiny-gpt2,tiny-mixtral,tiny-mamba?text=paramcount&at=13": "run",
     "#inside/gpt3-small": "missing", "#modle/gpt2": "missing", "#nothing/%E0%A4%A?x": "missing",
 }  # fmt: skip
-WIDE = """[...document.body.querySelectorAll("*")]
-  .filter((node) => !node.closest(".scroll, .sheet, svg, .hidden, datalist"))
-  .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
-  .map((node) => node.outerHTML.slice(0, 120))"""
 
 
 def test_a_page_is_small(explored: Path) -> None:
@@ -49,7 +55,7 @@ def test_every_view_fits_its_screen_and_asks_for_nothing(browser: Browser, explo
     open_page(browser, explored, width=width)
     for address, view in ADDRESSES.items():
         go(browser, address, view)
-        assert browser.value(WIDE) == [], address
+        assert list_wide(browser, ".scroll, .sheet, svg, .hidden, datalist") == [], address
         assert browser.value("document.documentElement.scrollWidth") == width, address
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []

@@ -14,7 +14,7 @@ from paramcount.api import report
 from paramcount.drawing.bars import plot_rows
 from paramcount.drawing.report import render_page
 from tests.browser.chromium import Browser
-from tests.browser.exploring import press_at_once
+from tests.browser.exploring import list_wide, press_at_once
 from tests.test_bars import hostile_row
 from tests.test_report import MARKUP, fill_entry
 
@@ -44,12 +44,6 @@ FAINT = """(() => {
   }
   return found;
 })()"""
-
-# What stands out to the right of the screen, unless it is inside something that scrolls.
-WIDE = """[...document.body.querySelectorAll('*')]
-  .filter(node => !node.closest('.scroll') && !node.closest('.skip'))
-  .filter(node => node.getBoundingClientRect().right > innerWidth + 0.5)
-  .map(node => node.outerHTML.slice(0, 80))"""
 
 
 # Tables and drawings that do not fit the screen.
@@ -89,7 +83,7 @@ def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(
 ) -> None:
     open_page(browser, pages[name], width=width, dark=dark)
     assert browser.value("document.documentElement.scrollWidth") == width
-    assert browser.value(WIDE) == []
+    assert list_wide(browser, ".scroll, .skip") == []
     assert browser.value(FAINT) == []
     if name != "hostile.html":  # whose words are long
         assert browser.value(CUT) == []

@@ -13,17 +13,13 @@ import paramcount as pc
 from paramcount.explore.site import write_site
 from paramcount.zoo import load_entry
 from tests.browser.chromium import Browser
-from tests.browser.exploring import AXE, await_value, find_violations, wait_until
+from tests.browser.exploring import AXE, await_value, find_violations, list_wide, wait_until
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("markdown_it")
 MODELS = ("gpt2-small", "qwen3-8b", "deepseek-v3", "deepseek-v2", "llama-3.1-8b", "mixtral-8x7b")
 PAGES = ("index", "models/index", "models/deepseek-v3/index", "families/deepseek/index", "guides/terms/index",
          "guides/gallery/index", "404")  # fmt: skip
-WIDE = """[...document.body.querySelectorAll("*")]
-  .filter((node) => !node.closest(".scroll, .skip, .search ul, pre"))
-  .filter((node) => node.getBoundingClientRect().right > innerWidth + 0.5)
-  .map((node) => node.outerHTML.slice(0, 80))"""
 SHIFTS = """(async () => {
   await document.fonts.ready;
   for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
@@ -50,7 +46,7 @@ def test_a_page_is_silent_fits_the_screen_and_does_not_move(
     browser.open(site / f"{page}.html", width=width, dark=dark)
     assert await_value(browser, SHIFTS) == 0
     assert browser.complaints() == []
-    assert browser.value(WIDE) == []
+    assert list_wide(browser, ".scroll, .skip, .search ul, pre") == []
     assert all(url.startswith(("file:", "data:")) for url in browser.requests())
     assert browser.value("document.documentElement.scrollWidth") <= width
 
