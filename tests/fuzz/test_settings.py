@@ -6,7 +6,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import pytest
@@ -43,28 +43,33 @@ LARGEST_RUN = 10**6  # parameters of a model that is run
 TOKENS = [3, 1, 4]
 
 
-def list_examples(readers: Iterable[Reader], most: int) -> list[tuple[Reader, Any]]:
-    """Readers and values in a fixed random order. EXAMPLES=20000 tries them all."""
+def try_odd_values(readers: Iterable[Reader], most: int, ask: Callable[[Reader, Any], object]) -> None:
+    """Ask about readers and values in a fixed random order. EXAMPLES=20000 tries them all."""
     examples = list(product(readers, ODD_VALUES))
     random.Random(0).shuffle(examples)  # noqa: S311 not for secrets
-    return examples[:most]
-
-
-def test_every_command_answers_or_refuses_an_odd_setting() -> None:
     verdicts = {"read": 0, "refused": 0}
-    for reader, value in list_examples(list_readers(), EXAMPLES // 2):
+    for reader, value in examples[:most]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model: Any = call_or_refuse(lambda: pc.load(reader.make_document(value)))  # noqa: B023 called here
-                verdicts["read" if model else "refused"] += 1
-                is_drawn = model and verdicts["read"] % EVERY_SLOW == 0
-                for ask in (*(COMMANDS if model else ()), *(SLOW if is_drawn else ())):
-                    call_or_refuse(lambda: ask(model))  # noqa: B023
+                verdicts["read" if ask(reader, value) else "refused"] += 1
         except Exception as error:
             error.add_note(f"{reader}: {str(value)[:100]}")
             raise
     assert verdicts["refused"] > verdicts["read"] > 0
+
+
+def test_every_command_answers_or_refuses_an_odd_setting() -> None:
+    accepted = count(1)
+
+    def ask(reader: Reader, value: Any) -> object:
+        model: Any = call_or_refuse(lambda: pc.load(reader.make_document(value)))
+        is_drawn = model and next(accepted) % EVERY_SLOW == 0
+        for command in (*(COMMANDS if model else ()), *(SLOW if is_drawn else ())):
+            call_or_refuse(lambda: command(model))  # noqa: B023 called here
+        return model
+
+    try_odd_values(list_readers(), EXAMPLES // 2, ask)
 
 
 @cache
@@ -110,34 +115,20 @@ def make_yaml(name: str) -> Mapping[str, Any]:
 
 
 def test_run_computes_or_refuses_an_odd_setting() -> None:
-    verdicts = {"read": 0, "refused": 0}
-    readers = [reader for reader in list_readers() if reader.name in find_small()]
-    for reader, value in list_examples(readers, EXAMPLES):
+    def ask(reader: Reader, value: Any) -> object:
         document = reader.make_document(value, find_small()[reader.name])
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result = call_or_refuse(lambda: run_model(reader.name, document))  # noqa: B023 called here
-        except Exception as error:
-            error.add_note(f"{reader}: {str(value)[:100]}")
-            raise
-        verdicts["read" if result else "refused"] += 1
-    assert verdicts["refused"] > verdicts["read"] > 0
+        return call_or_refuse(lambda: run_model(reader.name, document))
+
+    try_odd_values([reader for reader in list_readers() if reader.name in find_small()], EXAMPLES, ask)
 
 
 def test_an_entry_with_an_odd_setting_is_read_or_refused() -> None:
-    verdicts = {"read": 0, "refused": 0}
-    for reader, value in list_examples(list_readers(), EXAMPLES // 2):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            entry = make_yaml(reader.name)
-            settings = reader.make_document(value, entry.get("settings") or {})
-            try:
-                model: Any = call_or_refuse(lambda: pc.load({**entry, "settings": settings})) if entry else None  # noqa: B023 called here
-                for ask in COMMANDS if model else ():
-                    call_or_refuse(lambda: ask(model))  # noqa: B023
-            except Exception as error:
-                error.add_note(f"{reader}: {str(value)[:100]}")
-                raise
-        verdicts["read" if model else "refused"] += 1
-    assert verdicts["refused"] > verdicts["read"] > 0
+    def ask(reader: Reader, value: Any) -> object:
+        entry = make_yaml(reader.name)
+        settings = reader.make_document(value, entry.get("settings") or {})
+        model: Any = call_or_refuse(lambda: pc.load({**entry, "settings": settings})) if entry else None
+        for command in COMMANDS if model else ():
+            call_or_refuse(lambda: command(model))  # noqa: B023 called here
+        return model
+
+    try_odd_values(list_readers(), EXAMPLES // 2, ask)
