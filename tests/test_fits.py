@@ -168,15 +168,6 @@ def test_every_saving_of_a_training_fits() -> None:
         assert (at.verdict, at.free_bytes) == ("fits", suggestion.free_bytes)
 
 
-def test_no_longest_context_exceeds_the_limit_of_the_model() -> None:
-    for model in ("gpt2-small", "llama-3.1-8b", "gpt-oss-20b", "gemma-3-1b", "jamba-v0.1", "t5-small"):
-        result = pc.memory(model, gpu="H100", context=512)
-        assert result.fit is not None
-        if result.context_limit is not None:
-            assert result.fit.longest_context is not None
-            assert result.fit.longest_context <= result.context_limit
-
-
 def test_the_source_follows_the_context_unless_it_is_given() -> None:
     # T5's cache of the encoder's output grows with the context, which is the encoder input length by default
     fit = measure("t5-3b", memory=8 * 10**9, context=1024)

@@ -125,26 +125,28 @@ def test_every_gpu_reads_a_latent_that_all_of_them_keep() -> None:
     assert difference == pytest.approx(8 * 8192 * 61 * 576 * 2 / find_gpu("h200").bandwidth)
 
 
-@pytest.mark.parametrize("model", ["llama-3.1-70b", "mixtral-8x7b", "gemma-3-27b"])
-def test_the_bounds_are_those_of_the_data_sheet_as_flops_has_them(model: str) -> None:
-    (it,) = pc.plan(model, users=8, context=4096, gpu="8xh100").deployments
-    roofline = pc.flops(model, context=4096, batch=8, gpu=f"{it.devices}xh100").roofline
+@pytest.mark.parametrize(
+    ("model", "users", "context", "gpu", "limit"),
+    [
+        ("llama-3.1-70b", 8, 4096, "8xh100", "memory"),
+        ("mixtral-8x7b", 8, 4096, "8xh100", "memory"),
+        ("gemma-3-27b", 8, 4096, "8xh100", "memory"),
+        ("llama-3.1-8b", 2000, 64, "1xh200", "compute"),
+    ],
+)
+def test_the_bounds_are_those_of_the_data_sheet_as_flops_has_them(
+    model: str, users: int, context: int, gpu: str, limit: str
+) -> None:
+    (it,) = pc.plan(model, users=users, context=context, gpu=gpu).deployments
+    roofline = pc.flops(model, context=context, batch=users, gpu=f"{it.devices}x{gpu[2:]}").roofline
     assert roofline is not None and roofline.decoding is not None and it.speed is not None
     assert it.speed.step_seconds == pytest.approx(roofline.decoding.seconds)
-    assert it.speed.limit == "memory"
+    assert it.speed.limit == limit
     assert it.speed.tokens_per_second_per_user == pytest.approx(1 / roofline.decoding.seconds)
-    assert it.speed.tokens_per_second == pytest.approx(8 / roofline.decoding.seconds)
+    assert it.speed.tokens_per_second == pytest.approx(users / roofline.decoding.seconds)
     assert it.speed.prompt_seconds == pytest.approx(roofline.prompt.seconds)
-    assert it.speed.prompt_tokens_per_second == pytest.approx(4096 / roofline.prompt.seconds)
+    assert it.speed.prompt_tokens_per_second == pytest.approx(context / roofline.prompt.seconds)
     assert it.speed.rate_dtype == "BF16"
-
-
-def test_many_users_are_bound_by_flops() -> None:
-    (it,) = pc.plan("llama-3.1-8b", users=2000, context=64, gpu="1xh200").deployments
-    flops = pc.flops("llama-3.1-8b", context=64, batch=2000, gpu="h200").roofline
-    assert it.speed is not None and flops is not None and flops.decoding is not None
-    assert it.speed.limit == "compute"
-    assert it.speed.step_seconds == pytest.approx(flops.decoding.compute_seconds)
 
 
 def test_a_gpu_without_a_rate_has_the_bound_of_its_bandwidth() -> None:
