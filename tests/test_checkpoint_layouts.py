@@ -584,3 +584,16 @@ def test_a_file_with_many_unfamiliar_names_is_left_unchanged() -> None:
     assert found.found == found.expected
     assert sum(line.tensors for line in found.lines) == len(shapes)
     assert {line.finding.kind for line in found.lines} == {"unexpected"}
+
+
+def test_an_mtp_layer_is_beside_the_model_with_its_copies_of_embedding_and_head() -> None:
+    config = {**load_saved("deepseek_v3").config, "num_nextn_predict_layers": 1}
+    rows = expand_names(
+        tensor
+        for tensor in count(config).tensors
+        if tensor.role != "legacy_buffer" and (tensor.tied_to is None or tensor.part == "mtp")
+    )
+    found = verify_shapes(config, {name: tensor.shape for name, tensor in rows.items()})
+    buffers = sum(prod(tensor.shape) for tensor in rows.values() if tensor.role == "buffer" and tensor.part != "mtp")
+    mtp = sum(prod(tensor.shape) for tensor in rows.values() if tensor.part == "mtp")
+    assert found.ok and found.beside == {"buffer": buffers, "MTP layer": mtp}
