@@ -77,20 +77,6 @@ def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
             assert evaluate_at(pc.formula(model, of), model.sizes) == getattr(count_model(model), of)
 
 
-def test_the_cost_of_one_more_layer_or_head_equals_the_difference_of_counts() -> None:
-    total, sizes = pc.formula("llama-3.1-8b"), zoo.load_entry("llama-3.1-8b").sizes
-    assert (
-        evaluate_at(total.difference("n_layers"), sizes)
-        == pc.count(pc.what_if("llama-3.1-8b", n_layers=33)).total - 8_030_261_248
-        == 218_112_000
-    )
-    assert (
-        evaluate_at(total.difference("n_kv_heads", by=8), sizes)
-        == pc.count(pc.what_if("llama-3.1-8b", n_kv_heads=16)).total - 8_030_261_248
-    )
-    assert str(total.difference("n_heads")) == "n_layers · 2 · d_model · d_head"
-
-
 def test_a_given_size_is_a_number_and_a_given_flag_changes_the_structure() -> None:
     assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=40)) == "120 · d_model · d_ff"
     assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=32)) == "96 · d_model · d_ff"  # also if unchanged

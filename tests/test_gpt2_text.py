@@ -66,37 +66,31 @@ def rank_tokens(logits: Any) -> list[tuple[float, int]]:
 # ---- what is found
 
 
+def round_weights(dtype: str) -> dict[str, Array]:
+    """The weights as a file of this type has them, in float64."""
+    weights = make_frozen_weights()
+    if dtype == "F16":
+        return {name: array.astype(np.float16).astype(np.float64) for name, array in weights.items()}
+    bits = {name: array.astype(np.float32).view(np.uint32) & 0xFFFF0000 for name, array in weights.items()}
+    return {name: array.view(np.float32).astype(np.float64) for name, array in bits.items()}
+
+
 @pytest.mark.parametrize("prefix", ["", "transformer."])
-@pytest.mark.parametrize("dtype", ["F64", "F32"])
+@pytest.mark.parametrize("dtype", ["F64", "F32", "F16", "BF16"])
 def test_the_next_words_match_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     path = write_weights(tmp_path / "w.safetensors", make_frozen_weights(), dtype, prefix=prefix)
     found = predict(path, TEXT, top=23)
-    expected = rank_tokens(FROZEN["logits"][-1])
+    logits = FROZEN["logits"]
+    if dtype in ("F16", "BF16"):
+        logits = forward(round_weights(dtype), FROZEN["token_ids"], n_heads=2).tolist()
+    expected = rank_tokens(logits[-1])
     assert list(found.ids) == FROZEN["token_ids"]
     assert [word.id for word in found.next_words] == [id for _, id in expected]
     assert [word.text for word in found.next_words] == [WORDS[id] for _, id in expected]
     # The reference's logits are float64; these went through float32, whose rounding here stays below 1e-6.
     assert [word.probability for word in found.next_words] == pytest.approx([share for share, _ in expected], rel=1e-5)
     assert sum(word.probability for word in found.next_words) == pytest.approx(1, abs=1e-12)
-    assert found.notes == (f"weights stored as {dtype}, computed in float32",)
-
-
-@pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path: Path) -> None:
-    def round_to_bf16(array: Array) -> Array:
-        if dtype == "F16":
-            return array.astype(np.float16).astype(np.float64)
-        return (array.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32).astype(np.float64)
-
-    write_words(tmp_path / "tokenizer.json")
-    found = predict(write_weights(tmp_path / "w.safetensors", make_frozen_weights(), dtype), TEXT, top=23)
-    exact = forward(
-        {name: round_to_bf16(array) for name, array in make_frozen_weights().items()}, FROZEN["token_ids"], n_heads=2
-    )
-    expected = rank_tokens(exact[-1].tolist())
-    assert [word.id for word in found.next_words] == [id for _, id in expected]
-    assert [word.probability for word in found.next_words] == pytest.approx([share for share, _ in expected], rel=1e-5)
     assert found.notes == (f"weights stored as {dtype}, computed in float32",)
 
 

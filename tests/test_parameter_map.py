@@ -59,23 +59,6 @@ def test_every_tensor_is_a_rectangle_of_its_share_of_the_area(id: str) -> None:
         assert overlap(tile.area, map.area) == pytest.approx(measure(tile.area), rel=1e-6)
 
 
-def test_the_rectangles_in_the_file_have_these_areas_and_do_not_overlap() -> None:
-    map = pc.draw_map("gpt2-small")
-    sums: Counter[str] = Counter()
-    areas = []
-    for group in read_svg(map).findall(f"{SVG}g"):
-        title, rectangle = group[0], group[1]
-        area = Area(*(float(rectangle.attrib[name]) for name in ("x", "y", "width", "height")))
-        (number,) = re.findall(r": ([\d,]+) parameters", title.text or "")
-        expected = int(number.replace(",", "")) / 124_439_808 * measure(map.area)
-        assert measure(area) == pytest.approx(expected, rel=0.01, abs=0.2), title.text
-        sums[rectangle.attrib["class"]] += int(number.replace(",", ""))
-        areas.append(area)
-    assert sums == {name: n for name, n in pc.count("gpt2-small").components.items() if n}
-    common = sum(overlap(a, b) for i, a in enumerate(areas) for b in areas[i + 1 :])
-    assert common < 1.0
-
-
 @pytest.mark.parametrize(
     ("id", "kinds"),
     [
