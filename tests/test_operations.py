@@ -234,7 +234,8 @@ VALUES: list[tuple[Operation, list[Any], list[Any], list[Any]]] = [
     (ops.InsertUnlessAfter(9, 8), [[[0.0]] * 4, [8, 9, 9, 9], [[1.0], [2.0]]], [], [0, 0, 1, 2]),
     (ops.LastClassToken(), [[[1.0, 2.0]]], [[[8.0, 9.0]]], [1, 2, 8, 9]),
     (ops.end_rows_of_ids(PATCHES, 9).operation, [[1, 2, 3, 4]], [], [1, 2, 9, 3, 4, 9]),
-    (ops.enlarge(PATCHES).operation, [ROWS], [], [1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4]),
+    (ops.enlarge(PATCHES).operation, [TWICE], [],
+     [n for i in (1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4) for n in (i, 10 * i)]),
     (ops.transpose_heads(PATCHES).operation, [[[[0, 1], [2, 3]], [[4, 5], [6, 7]]]], [], [0, 4, 2, 6, 1, 5, 3, 7]),
     (ops.PatchWindows(1, 1, 2, 5), [IMAGE], [], ([0] * 8 + [1] * 4) * 2),  # squares of 2 × 2, two a side
     (ops.PaddedPlaces(2, 2, window=4), [IMAGE], [], [0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 2, 0, 3, 1, 3]),
