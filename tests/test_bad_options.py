@@ -8,19 +8,16 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.cli import main
 from tests.refusing import assert_one_line
-from tests.running import MAIN, run_process
+from tests.running import MAIN, Runner, run_process
 
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
 
 
-def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as leaving:
-        main([])
-    out, err = capsys.readouterr()
-    assert (leaving.value.code, err) == (0, "")
-    assert out.startswith("Usage: paramcount [OPTIONS] COMMAND [ARGS]...\n")
+def test_without_arguments_the_help_is_shown(run: Runner) -> None:
+    done = run()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage: paramcount [OPTIONS] COMMAND [ARGS]...\n")
 
 
 # ---- whole processes
@@ -117,18 +114,11 @@ def test_an_interrupt_during_the_imports_is_silent(module: str, signal: str, cod
         ("depth", "n_layers"),
     ],
 )  # fmt: skip
-def test_a_config_json_key_a_heading_and_what_people_say_select_a_column(
-    name: str, column: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    outputs = []
-    for word in (name, column):
-        with pytest.raises(SystemExit) as leaving:
-            main(["compare", "gpt2-small", "mixtral-8x7b", "--csv", "--columns", word, f"--sort=-{word}"])
-        assert leaving.value.code == 0
-        outputs.append(capsys.readouterr())
-    assert outputs[0] == outputs[1]
-    assert outputs[0].out.startswith(f"id,{column}\n")
-    assert outputs[0].err == ""
+def test_a_config_json_key_a_heading_and_what_people_say_select_a_column(name: str, column: str, run: Runner) -> None:
+    line = ("compare", "gpt2-small", "mixtral-8x7b", "--csv", "--columns")
+    found = run(*line, name, f"--sort=-{name}")
+    assert found == run(*line, column, f"--sort=-{column}")
+    assert (found.code, found.err, found.out.splitlines()[0]) == (0, "", f"id,{column}")
 
 
 def test_no_error_has_more_than_five_suggestions() -> None:

@@ -14,11 +14,11 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture, split_name
 from paramcount.architectures.llama import Llama
-from paramcount.cli import main
 from paramcount.huggingface.fields import list_fields
 from paramcount.sizes import Positive, find_default, get_key, hf, setting
 from tests.batches import in_batches
-from tests.refusing import error_of, model_error
+from tests.refusing import Refuse, error_of, model_error
+from tests.running import Runner
 from tests.test_config_files import QWEN, TOTAL
 
 DATA = Path(__file__).parent / "data"
@@ -30,27 +30,21 @@ def of_type(model_type: str, **keys: Any) -> dict[str, Any]:
     return {"model_type": model_type, **keys}
 
 
-def read_lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str]:
-    with pytest.raises(SystemExit) as leaving:
-        main(list(args))
-    assert leaving.value.code == 0
-    captured = capsys.readouterr()
-    return captured.out, captured.err
-
-
 Show = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
+def show(tmp_path: Path, run: Runner) -> Show:
     """A function that writes a config.json and returns what the command prints about it: stdout and stderr."""
     path = tmp_path / "config.json"
 
-    def run(document: dict[str, Any], *options: str) -> tuple[str, str]:
+    def show_document(document: dict[str, Any], *options: str) -> tuple[str, str]:
         path.write_text(json.dumps(document), encoding="utf-8")
-        return read_lines(capsys, str(path), *options)
+        done = run(str(path), *options)
+        assert done.code == 0
+        return done.out, done.err
 
-    return run
+    return show_document
 
 
 def list_keys(show: Show, document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -425,24 +419,18 @@ COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "map
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_strict_turns_a_warning_into_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out = tmp_path / "config.json", tmp_path / "out.svg"
-    path.write_text(json.dumps({**LLAMA, "num_layer": 3}), encoding="utf-8")
+def test_strict_turns_a_warning_into_an_error(command: str, refuse: Refuse) -> None:
+    Path("config.json").write_text(json.dumps({**LLAMA, "num_layer": 3}), encoding="utf-8")
     others = {
         "why": ["1"],
-        "draw": ["-o", str(out)],
-        "map": ["-o", str(out)],
-        "explore": ["-o", str(out.with_suffix(".html"))],
-        "report": ["-o", str(out.with_suffix(".html"))],
+        "draw": ["-o", "out.svg"],
+        "map": ["-o", "out.svg"],
+        "explore": ["-o", "out.html"],
+        "report": ["-o", "out.html"],
         "diff": ["gpt2-small"],
     }.get(command, [])
-    with pytest.raises(SystemExit) as leaving:
-        main([command, str(path), *others, "--strict"])
-    assert leaving.value.code == 2
-    printed = capsys.readouterr()
-    assert (printed.out, [*tmp_path.iterdir()]) == ("", [path])
-    assert "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)" in printed.err
-    assert printed.err.count("\n") == 1
+    message = refuse(command, "./config.json", *others, "--strict")
+    assert "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)" in message
 
 
 def test_strict_in_python_raises() -> None:
@@ -485,19 +473,17 @@ def test_a_released_config_has_no_warnings(path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "explain", "trace", "why", "verify"])
-def test_every_command_prints_warnings_on_stderr_or_in_its_json(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_prints_warnings_on_stderr_or_in_its_json(command: str, tmp_path: Path, run: Runner) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN | {"conv_kernel_size": 4}), encoding="utf-8")
     warning = "ignored conv_kernel_size (looks like a size, but Qwen3ForCausalLM does not use it)"
     start = f"{path}: " if command in ("compare", "why") else ""  # the model that the warning is about
     figure = ["8190735360"] if command == "why" else []
-    printed = read_lines(capsys, command, str(path), *figure)[1].splitlines()
+    printed = run(command, str(path), *figure).err.splitlines()
     assert [line for line in printed if not line.startswith("note: to read more")] == [f"warning: {start}{warning}"]
-    out, err = read_lines(capsys, command, str(path), *figure, "--json")
-    assert err == ""
-    assert [json.loads(out)[kind] for kind in ("warnings", "notes")] == [[f"{start}{warning}"], []]
+    done = run(command, str(path), *figure, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert [json.loads(done.out)[kind] for kind in ("warnings", "notes")] == [[f"{start}{warning}"], []]
 
 
 def test_keys_shows_where_every_size_comes_from(show: Show) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 import paramcount as pc
 import paramcount.zoo as zoo
-from paramcount.cli import main
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.loading import select_models
 from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand_pattern, find_id, is_path
 from tests.refusing import Refuse, assert_one_line, error_of, model_error
+from tests.running import Runner
 
 EXPECTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
 pytestmark = pytest.mark.usefixtures("_in_an_empty_directory")
@@ -116,15 +116,11 @@ def test_only_show_reads_a_checkpoint_as_a_model(name: str, refuse: Refuse) -> N
 
 
 @pytest.mark.parametrize("command", [(), ("compare",), ("list",)])
-def test_a_family_or_a_wildcard_selects_all_its_models(
-    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_family_or_a_wildcard_selects_all_its_models(command: tuple[str, ...], run: Runner) -> None:
     for word in ("GPT-OSS", "gpt-oss*", "gpt?oss-*"):
-        with pytest.raises(SystemExit) as leaving:
-            main([*command, word, "--csv"])
-        out, err = capsys.readouterr()
-        assert (leaving.value.code, err) == (0, "")
-        assert [line.partition(",")[0] for line in out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
+        done = run(*command, word, "--csv")
+        assert (done.code, done.err) == (0, "")
+        assert [line.partition(",")[0] for line in done.out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
 
 
 def test_a_star_selects_the_whole_zoo_without_estimates() -> None:
@@ -239,15 +235,10 @@ def test_a_wildcard_matches_other_spellings_only_if_no_id_matches_exactly(patter
     assert expand_pattern(pattern) == ids
 
 
-def test_a_release_that_shares_the_entry_of_another_gets_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, note in (
-        ("deepseek-v2.5", "note: deepseek-v2.5 has the same sizes as deepseek-v2; using the entry of deepseek-v2\n"),
-        ("gpt2", ""),
-        ("GPT-2 small", ""),
-    ):
-        with pytest.raises(SystemExit):
-            main([name])
-        assert capsys.readouterr().err == note
+def test_a_release_that_shares_the_entry_of_another_gets_a_note(run: Runner) -> None:
+    note = "note: deepseek-v2.5 has the same sizes as deepseek-v2; using the entry of deepseek-v2\n"
+    for name, expected in (("deepseek-v2.5", note), ("gpt2", ""), ("GPT-2 small", "")):
+        assert run(name).err == expected
 
 
 def test_a_model_type_is_named_as_one_with_models_of_it(refuse: Refuse) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.sizes.single_layers import PER_LAYER
+from tests.running import Runner
 from tests.test_config_files import QWEN, TOTAL
-from tests.test_config_json import read_lines
 
 GEMMA: dict[str, Any] = {"model_type": "gemma4_text"}  # 30 layers of d_head 256, every sixth of them full
 FULL = (5, 11, 17, 23, 29)
@@ -69,15 +69,10 @@ def test_sliding_window_layers_use_per_layer_config() -> None:
     )  # Dots3NoteForCausalLM of transformers 5.23.0
 
 
-def test_keys_shows_where_the_size_of_a_single_layer_comes_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_shows_where_the_size_of_a_single_layer_comes_from(tmp_path: Path, run: Runner) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(gemma_config(head_dim=512) | {"global_head_dim": 64}), encoding="utf-8")
-    rows = {
-        row["size"] or row["key"]: row
-        for row in json.loads(read_lines(capsys, str(path), "--keys", "--json")[0])["keys"]
-    }
+    rows = {row["size"] or row["key"]: row for row in json.loads(run(str(path), "--keys", "--json").out)["keys"]}
     assert rows["d_global_head"] == {
         "key": f"{PER_LAYER}.05.head_dim",
         "origin": "read",

@@ -18,8 +18,8 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.checkpoints.matching import expand_names
 from paramcount.counting.tensors import list_unreachable
 from paramcount.sizes import Sizes
+from tests.running import Runner
 from tests.test_checkpoint_layouts import verify_shapes
-from tests.test_config_json import read_lines
 from tests.type_files import load_all
 
 CASES: list[dict[str, Any]] = [case for cases in load_all("unreachable").values() for case in cases]
@@ -58,15 +58,12 @@ def test_longcat_s_identity_experts() -> None:
     assert set(count.unreachable_reasons.values()) == {"identity experts compute nothing"}
 
 
-def test_unreachable_parameters_are_shown_with_their_reason_and_in_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreachable_parameters_are_shown_with_their_reason_and_in_json(tmp_path: Path, run: Runner) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(BERT), encoding="utf-8")
-    out, _ = read_lines(capsys, str(path))
     line = "not included in the total: unreachable 96 (an untied LM head reads a bias of its own)"
-    assert line in " ".join(out.split())
-    data = json.loads(read_lines(capsys, str(path), "--json")[0])
+    assert line in " ".join(run(str(path)).out.split())
+    data = json.loads(run(str(path), "--json").out)
     assert data["unreachable"] == {"cls.predictions.bias": 96}
     assert data["unreachable_reasons"] == {"cls.predictions.bias": "an untied LM head reads a bias of its own"}
     assert line in pc.explain(BERT).notes
