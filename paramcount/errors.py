@@ -315,14 +315,15 @@ def _escape(c: str) -> str:
 
 
 def find_nearest(word: object, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The names nearest to a misspelt one, best first.
+    """The names nearest to a misspelt one, best first; slips of the hand alone, if there are any.
 
     >>> find_nearest("n_hedas", ["n_heads", "n_layers", "d_model"])
     ('n_heads',)
     """
     from difflib import get_close_matches  # slow to import, and only errors need it
 
-    return tuple(get_close_matches(make_printable(word), list(dict.fromkeys(names)), n=most, cutoff=0.6))
+    typed, known = make_printable(word), list(dict.fromkeys(names))
+    return tuple(get_close_matches(typed, known, most, SLIP) or get_close_matches(typed, known, most))
 
 
 def find_related(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:

@@ -379,7 +379,7 @@ def test_an_incomplete_checkpoint_is_a_one_line_error(tmp_path: Path) -> None:
 
 def test_a_pass_that_does_not_fit_into_memory_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "find_available_memory", lambda: 10_000)
-    with pytest.raises(pc.ParamcountError, match=r"needs .* kB of memory, but 10\.0 kB are available"):
+    with pytest.raises(pc.ParamcountError, match=r"needs .* kB of memory, but 10\.0 kB is available"):
         run_arrays(LLAMA)
 
 

@@ -162,7 +162,7 @@ def test_an_unreadable_plot_or_text_is_a_one_line_error(
     assert "expected a tokenizer.json next to the weights, or its path as --tokenizer FILE" in run(*place, TEXT).err
     assert run(*place, TEXT, "--tokenizer", str(folder / "other.json")).code == 0
     monkeypatch.setattr(memory, "find_available_memory", lambda: 10_000)
-    assert "of memory, but 10.0 kB are available" in run(*place, TEXT, "--tokenizer", str(folder / "other.json")).err
+    assert "of memory, but 10.0 kB is available" in run(*place, TEXT, "--tokenizer", str(folder / "other.json")).err
 
 
 def test_ctrl_c_during_a_pass_ends_with_130(folder: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

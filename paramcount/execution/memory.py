@@ -74,7 +74,7 @@ def check_memory(needed: int, where: str) -> None:
     """Raises: ParamcountError if a pass needs more memory than there is."""
     available = find_available_memory()
     if available is not None and needed > available:
-        found = f"needs {format_bytes(needed)} of memory, but {format_bytes(available)} are available"
+        found = f"needs {format_bytes(needed)} of memory, but {format_bytes(available)} is available"
         raise ParamcountError(found, where=where, expected="a shorter text or a smaller model")
 
 
