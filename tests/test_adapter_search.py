@@ -9,11 +9,6 @@ import pytest
 import paramcount as pc
 from tests.running import Runner
 
-LLAMA_2 = {  # Llama 2 7B: inputs and outputs of the linear layers of each of its 32 layers
-    "q_proj": 2 * 4096, "k_proj": 2 * 4096, "v_proj": 2 * 4096, "o_proj": 2 * 4096,
-    "gate_proj": 4096 + 11008, "up_proj": 4096 + 11008, "down_proj": 4096 + 11008,
-}  # fmt: skip
-
 
 @pytest.mark.parametrize(
     ("model", "trainable", "first"),
@@ -48,7 +43,7 @@ def test_every_explanation_is_an_adapter_with_that_number() -> None:
 
 
 def test_a_module_that_is_trained_as_a_whole_is_found() -> None:
-    n = 32 * 8 * (LLAMA_2["q_proj"] + LLAMA_2["v_proj"]) + 32_000 * 4096
+    n = 32 * 8 * (2 * 4096 + 2 * 4096) + 32_000 * 4096  # q and v of 32 layers, and the LM head
     explanations = pc.find_adapters("llama-2-7b", n).explanations
     usual = [e for e in explanations if (e.r, e.targets) == (8, "q_proj, v_proj")]
     assert [e.modules_to_save for e in usual] == [("lm_head",), ("embed_tokens",)]
@@ -59,14 +54,9 @@ def test_a_number_that_no_adapter_has_is_not_explained(run: Runner) -> None:
     assert (found.code, found.out) == (1, "Llama 2 7B   no adapter has 39,976,961 trainable parameters\n")
 
 
-def test_the_command_says_rank_and_targets(run: Runner) -> None:
-    # 16 · 32 · 78,080
-    assert 16 * 32 * sum(LLAMA_2.values()) == 39_976_960
-    found = run("why", "llama-2-7b", "--trainable", "39976960")
-    text = " ".join(found.out.split())
-    assert (found.code, "39,976,960 trainable parameters: LoRA, rank 16, all linear layers" in text) == (0, True)
+def test_a_rounded_number_has_the_adapters_that_round_to_it(run: Runner) -> None:
     data = json.loads(run("why", "llama-2-7b", "--trainable", "40M", "--json").out)
-    assert data["adapters"][0]["explanations"][0]["arguments"] == {"targets": "all-linear", "r": 16}
+    assert data["adapters"][0]["explanations"][0]["arguments"] == {"targets": "all-linear", "r": 16}  # 39,976,960
 
 
 @pytest.mark.parametrize(

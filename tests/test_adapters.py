@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
 import pytest
 
 import paramcount as pc
+from tests.batches import in_batches
 from tests.model_types import default_document
 from tests.running import Runner
 
@@ -165,7 +164,7 @@ PEFT: list[tuple[str, dict[str, Any], int]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model_type", "options", "trainable"), PEFT)
+@in_batches(("model_type", "options", "trainable"), PEFT, size=15)
 def test_an_adapter_of_the_default_model_has_the_parameters_that_peft_trains(
     model_type: str, options: dict[str, Any], trainable: int
 ) -> None:
@@ -196,13 +195,12 @@ def test_a_name_without_a_match_has_no_effect_and_a_warning_says_so() -> None:
 
 
 @pytest.mark.parametrize("model_type", ["falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"])
-@pytest.mark.parametrize("targets", ["out_proj", "all-linear", "in_proj,out_proj"])
-def test_modules_that_peft_refuses_are_an_error(model_type: str, targets: str) -> None:
+def test_modules_that_peft_refuses_are_an_error(model_type: str) -> None:
     # _check_lora_target_modules_mamba of peft
-    with pytest.raises(
-        pc.ParamcountError, match=r"targets: peft 0\.21 refuses out_proj and conv1d for this model type"
-    ):
-        pc.lora({"model_type": model_type}, targets=targets)
+    refusal = r"targets: peft 0\.21 refuses out_proj and conv1d for this model type"
+    for targets in ("out_proj", "all-linear", "in_proj,out_proj"):
+        with pytest.raises(pc.ParamcountError, match=refusal):
+            pc.lora({"model_type": model_type}, targets=targets)
     assert pc.lora({"model_type": model_type}, targets="out_proj", method="ia3").trainable > 0
 
 
@@ -246,20 +244,6 @@ def test_warnings_name_patterns_without_effect_and_those_that_may_match_an_activ
     )
     (warning,) = pc.lora(llama, target_pattern=r".*\.mlp\..*").warnings
     assert warning.startswith("the pattern matches every module inside model.layers.0.mlp; peft refuses it if")
-
-
-def test_the_table_and_the_csv_have_a_row_per_module(run: Runner) -> None:
-    text = run("lora", "llama-3.1-8b", "-r", "8", "--targets", "q_proj,v_proj", "--dtype", "bf16").out
-    assert text.splitlines()[:3] == [
-        "Llama 3.1 8B   LoRA, rank 8, targets q_proj, v_proj",
-        "trainable: 3,407,872 parameters, 0.0424% of 8,033,669,120",
-        "saved adapter in BF16: 6.82 MB",
-    ]
-    rows = list(csv.DictReader(io.StringIO(run("lora", "llama-3.1-8b", "--targets", "attention", "--csv").out)))
-    assert [(row["module"].rpartition(".")[2], row["copies"], row["rank"]) for row in rows[:-1]] == [
-        (name, "32", "16") for name in list(LLAMA)[:4]
-    ]
-    assert sum(int(row["parameters"]) for row in rows[:-1]) == int(rows[-1]["parameters"])
 
 
 def test_the_command_line_takes_patterns_and_names_of_parameters(run: Runner) -> None:
