@@ -57,15 +57,3 @@ def test_a_number_that_no_adapter_has_is_not_explained(run: Runner) -> None:
 def test_a_rounded_number_has_the_adapters_that_round_to_it(run: Runner) -> None:
     data = json.loads(run("why", "llama-2-7b", "--trainable", "40M", "--json").out)
     assert data["adapters"][0]["explanations"][0]["arguments"] == {"targets": "all-linear", "r": 16}  # 39,976,960
-
-
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (["--trainable", "some"], "'some' is not a parameter count (expected a number such as 7B, 7.61B or ~1.04T, "),
-        (["7B", "--trainable", "3"], "--trainable cannot be combined with other figures or checkpoints"),
-    ],
-)
-def test_bad_input_is_one_line(run: Runner, line: list[str], error: str) -> None:
-    found = run("why", "llama-2-7b", *line)
-    assert (found.code, found.out, found.err.startswith(f"error: {error}"), found.err.count("\n")) == (2, "", True, 1)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.errors import ParamcountError
 
 GPU = 10**12  # bytes, in which everything fits
 TARGET, DRAFT = "qwen3-8b", "qwen3-0.6b"
@@ -99,12 +98,3 @@ def test_a_plan_starts_the_engine_with_the_draft(engine: str, options: dict[str,
     assert checked
     assert checked.needed_bytes == best.fit.needed_bytes
     assert best.fit.fullest.draft_weights_bytes > 10**9
-
-
-def test_a_plan_refuses_a_draft_that_the_engine_cannot_run() -> None:
-    with pytest.raises(ParamcountError, match="num_speculative_tokens = 0"):
-        pc.plan(TARGET, gpu="h100", draft=DRAFT)
-    with pytest.raises(ParamcountError, match="which takes no draft model"):
-        pc.plan(TARGET, gpu="h100", draft=DRAFT, engine="ollama")
-    with pytest.raises(ParamcountError, match="draft_dtype requires a draft model"):
-        pc.plan(TARGET, gpu="h100", draft_dtype="int4")

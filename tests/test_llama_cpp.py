@@ -9,7 +9,6 @@ import pytest
 import paramcount as pc
 from paramcount.costs.engines.llama_cpp.placement import place_layers
 from paramcount.costs.fit import Fit
-from tests.running import Runner
 
 PADDING = 2**20  # more than what GPUs add to rows that are no multiple of 512 values
 
@@ -97,20 +96,3 @@ def test_what_ollama_leaves_free_counts_as_taken() -> None:
         measure("llama-3.1-8b", **case, engine_options=options) for options in ({}, {"OLLAMA_GPU_OVERHEAD": 10**9})
     )
     assert plain.free_bytes - kept.free_bytes == 10**9
-
-
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (["--engine-option", "tensor_split=a"], "tensor_split = 'a' (expected numbers such as 3/1)"),
-        (["--engine-option", "tensor_split=3100"], "tensor_split = 3100 (expected numbers such as 3/1)"),
-        (["--engine-option", "tensor_split=1,1,1"], "tensor_split = '1,1,1' for 2 GPUs (expected at most 2 numbers)"),
-        (["--tp", "2"], "--tp TP=2, but llama.cpp divides the layers among GPUs (expected pp alone)"),
-        (["--engine-option", "ctx_size=4096", "--context", "4k"], "ctx_size cannot be combined with context"),
-        (["--engine-option", "n_gpu_layers=-2"], "n_gpu_layers = -2 (expected an integer from -1 to"),
-    ],
-)
-def test_a_wrong_option_is_one_line(run: Runner, line: list[str], error: str) -> None:
-    found = run("memory", "llama-3.1-8b", "--gpu", "2xRTX 3090", "--engine", "llama.cpp", *line)
-    assert (found.code, found.out) == (2, "")
-    assert error in found.err.replace(":", "")

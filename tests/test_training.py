@@ -257,8 +257,6 @@ def test_more_parallelism_or_recomputation_never_takes_more(model: str) -> None:
 def test_layers_that_are_only_listed_are_divided_among_stages() -> None:
     """Reformer names the attention of each of its 12 layers and has no number of layers."""
     assert pc.memory("reformer-enwik8", gpu="h100", pp=4).fit is not None
-    with pytest.raises(pc.ParamcountError, match="pp = 13, but there are 12 layers"):
-        pc.memory("reformer-enwik8", gpu="h100", pp=13)
 
 
 @pytest.mark.parametrize(("model_type", "n_layers"), [("llava_next_video", 24), ("nemotron_h_omni", 32)])
