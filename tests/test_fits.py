@@ -221,12 +221,3 @@ def test_the_largest_number_that_leaves_something_is_found(block: int, per_block
         known = numbers.choice([None, Probe(tried, measure_slack(tried))])
         expected = None if limit is None and last == most else last
         assert find_largest(measure_slack, limit, most, numbers.randrange(-2, 2 * most), known) == expected
-
-
-@pytest.mark.parametrize(
-    ("command", "names_memory"), [("memory", True), ("plan", False), ("flops", False), ("training", True)]
-)
-def test_an_unknown_gpu_names_what_else_the_command_takes(run: Runner, command: str, names_memory: bool) -> None:
-    code, _, err = run(command, "gpt2-small", "--gpu", "h1000")
-    assert code == 2
-    assert ("or --memory with a size" in err) == names_memory
