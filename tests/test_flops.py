@@ -25,6 +25,12 @@ def test_a_mixture_of_experts_multiplies_the_active_experts_alone() -> None:
     assert sum(result.prefill_by_component.values()) == result.prefill_flops
 
 
+def test_layers_with_a_window_attend_to_meta_tokens_too_whether_they_share_keys_or_not() -> None:
+    """Hymba: 25 heads, keys of 64, values of 128; 3 layers see all, 29 a token and 1,024 before it; 128 meta tokens."""
+    keys = 3 * (8192 + 128) + 29 * (1 + 1024 + 128)
+    assert pc.flops("hymba-1.5b", context=8192).by_component["attention"] == 2 * 25 * (64 + 128) * keys
+
+
 def test_training_runs_the_lm_head_at_every_position_and_takes_three_forward_passes() -> None:
     result = pc.flops("gpt2-small", context=1024)
     lm_head = 2 * 768 * 50257
