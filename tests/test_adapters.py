@@ -42,6 +42,8 @@ DERIVED: list[tuple[Any, dict[str, Any], int]] = [
     (ESM, {"r": 1, "targets": "regression"}, 33 * 20 + 1),
     # Qwen2-VL: a convolution of 2 frames, 14 × 14 pixels, 3 channels, to 1,280 values; attention's proj has its name
     ({"model_type": "qwen2_vl"}, {"r": 1, "targets": "proj"}, 3 * 2 * 14 * 14 + 1280 + 32 * (1280 + 1280)),
+    # Mixtral: gate and up of the 8 experts are one parameter of the reference, [8, 2 · 14,336, 4,096]
+    ("mixtral-8x7b", {"r": 4, "targets": "experts"}, 32 * 8 * 4 * (28672 + 4096 + 4096 + 14336)),
     # Zamba2ForCausalLM with peft 0.21.2: get_layers ties the parameters of separate modules, and not their adapters
     ("zamba2-2.7b", {"r": 4}, 11_146_112),
     # modules and parameters: q_proj of 24 layers, 4,096 × 2,880; the router of 32 experts
