@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,16 +93,22 @@ def measure(engine: str, model: str, arguments: dict[str, Any]) -> Memory:
 
 @cache
 def measure_once(engine: str, model: str, arguments: str) -> Memory:
-    """Without what no log prints: other formats of the weights, larger requests, fewer GPUs, what would fit."""
     given: dict[str, Any] = json.loads(arguments)
     if "gpu" not in given:
         given.setdefault("memory", WHOLE_GPU)
+    with answer_briefly():
+        return memory(load_logged(model), engine=engine, **given)
+
+
+@contextmanager
+def answer_briefly() -> Iterator[None]:
+    """`memory` without what no log prints: other formats of the weights, larger requests, fewer GPUs, what fits."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("find_fewest", "find_longest_context", "find_largest_batch"):
             patch.setattr(fitting, name, lambda *_: None)
         for name in ("list_formats", "list_suggestions"):
             patch.setattr(measuring, name, lambda *_, **__: ())
-        return memory(load_logged(model), engine=engine, **given)
+        yield
 
 
 def agrees(row: LoggedFigure, found: float) -> bool:

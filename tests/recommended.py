@@ -15,7 +15,9 @@ from typing import NamedTuple
 import paramcount as pc
 from paramcount.costs.fit import Fit
 from paramcount.costs.plan.records import PlannedDeployment
+from paramcount.costs.requests import find_longest_context
 from paramcount.output.numbers import format_bytes
+from tests.logged import answer_briefly
 
 PUBLISHERS = {"vllm": "vLLM recipes", "sglang": "SGLang cookbook"}
 PATH = Path(__file__).parent / "data" / "recommended_gpus.csv"
@@ -65,11 +67,12 @@ def list_comparisons() -> tuple[Comparison, ...]:
 
 
 def compare(row: Recommendation) -> Comparison:
-    context = pc.memory(row.model).context_limit
+    context = find_longest_context(pc.load(row.model))
     dtype = row.dtype or None
     plan = pc.plan(row.model, gpu=row.gpu, context=context, engine=row.engine, dtype=dtype)
     layout = {"gpu": f"{row.devices}x{row.gpu}", "tp": min(row.devices, 8), "pp": -(-row.devices // 8), "ep": None}
-    fit = pc.memory(row.model, **{**plan.deployments[0].arguments, **layout}).fit
+    with answer_briefly():
+        fit = pc.memory(row.model, **{**plan.deployments[0].arguments, **layout}).fit
     assert fit is not None
     return Comparison(row, plan.deployments[0], fit)
 
