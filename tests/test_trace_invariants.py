@@ -51,17 +51,17 @@ def load_model(id: str) -> zoo.Model:
 
 
 @lru_cache(maxsize=300)  # the traces of one batch of models
-def trace_once(model: zoo.Model, options: TraceOptions) -> Trace:
-    return trace_model(model, options)
+def trace_once(id: str, options: TraceOptions) -> Trace:
+    return trace_model(load_model(id), options)
 
 
-def list_traces(model: zoo.Model) -> list[Trace]:
+def list_traces(id: str) -> list[Trace]:
     """The traces of every input that the model can process."""
     found = []
-    options = [*WAYS, TraceOptions(2, batch=3, source=4)] if has_encoder_input(model) else WAYS
+    options = [*WAYS, TraceOptions(2, batch=3, source=4)] if has_encoder_input(load_model(id)) else WAYS
     for asked in options:
         try:
-            found.append(trace_once(model, asked))
+            found.append(trace_once(id, asked))
         except ParamcountError as error:
             if "position embedding" not in str(error) and "is not autoregressive" not in str(error):
                 raise
@@ -71,8 +71,7 @@ def list_traces(model: zoo.Model) -> list[Trace]:
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_the_inner_dimensions_of_every_product_are_equal(id: str) -> None:
-    model = load_model(id)
-    for found in list_traces(model):
+    for found in list_traces(id):
         for step in found.steps:
             if step.product:
                 left, right, out = step.product
@@ -92,8 +91,7 @@ def nesting_depth(step: Step) -> int:
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(id: str) -> None:
-    model = load_model(id)
-    for found in list_traces(model):
+    for found in list_traces(id):
         for i, step in enumerate(found.steps):
             read = [found.steps[before] for before in step.reads]
             assert all(before < i for before in step.reads)
@@ -112,8 +110,7 @@ def test_the_inputs_of_a_step_are_the_outputs_of_the_steps_that_it_reads(id: str
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_steps_after_the_last_position_depend_on_it(id: str) -> None:
-    model = load_model(id)
-    for found in list_traces(model):
+    for found in list_traces(id):
         behind: set[int] = set()
         for i, step in enumerate(found.steps):
             if behind:
@@ -124,8 +121,7 @@ def test_steps_after_the_last_position_depend_on_it(id: str) -> None:
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_a_batch_has_the_same_steps_with_a_batch_axis(id: str) -> None:
-    model = load_model(id)
-    one, three = trace_once(model, TraceOptions(5)), trace_once(model, TraceOptions(5, batch=3))
+    one, three = trace_once(id, TraceOptions(5)), trace_once(id, TraceOptions(5, batch=3))
     assert [(step.op, step.name, step.reads) for step in three.steps] == [
         (step.op, step.name, step.reads) for step in one.steps
     ]
@@ -145,13 +141,12 @@ def test_a_batch_has_the_same_steps_with_a_batch_axis(id: str) -> None:
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_decoding_uses_the_weights_that_a_prompt_uses(id: str) -> None:
     """But those of what went in before: another text, a picture."""
-    model = load_model(id)
     try:
-        after = {held.name for step in trace_once(model, TraceOptions(1, past=6)).steps for held in step.weights}
+        after = {held.name for step in trace_once(id, TraceOptions(1, past=6)).steps for held in step.weights}
     except ParamcountError as error:
         assert "is not autoregressive" in str(error)  # noqa: PT017
         return
-    every = {held.name: step for step in trace_once(model, TraceOptions(5)).steps for held in step.weights}
+    every = {held.name: step for step in trace_once(id, TraceOptions(5)).steps for held in step.weights}
     assert after <= set(every)
     beside = {"encoder", "vision", "audio", "projector"}
     of_images_and_memory = {"keys", "values", "norm", "keys, values", "insert"}
@@ -165,17 +160,16 @@ def test_decoding_uses_the_weights_that_a_prompt_uses(id: str) -> None:
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_the_cache_after_a_text_is_the_cache_that_decoding_reads(id: str) -> None:
-    model = load_model(id)
     longest = 100  # more than any text here
-    source = longest if has_encoder_input(model) else None
+    source = longest if has_encoder_input(load_model(id)) else None
     try:
-        after = trace_once(model, TraceOptions(1, past=6, source=source))
+        after = trace_once(id, TraceOptions(1, past=6, source=source))
     except ParamcountError as error:
         assert "is not autoregressive" in str(error)  # noqa: PT017
         return
     text, longer = (
-        trace_once(model, TraceOptions(6, source=source)),
-        trace_once(model, TraceOptions(7, source=source)),
+        trace_once(id, TraceOptions(6, source=source)),
+        trace_once(id, TraceOptions(7, source=source)),
     )
     assert after.cache == longer.cache
     assert [kept.grows for kept in text.cache] == [kept.grows for kept in longer.cache]
@@ -199,27 +193,25 @@ def test_every_declared_weight_is_in_one_step(id: str) -> None:
     model = load_model(id)
     out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_rows(out, part))
-    found = trace_once(model, TraceOptions(5))
+    found = trace_once(id, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_the_weights_of_the_steps_sum_to_the_total(id: str) -> None:
-    model = load_model(id)
     total = 0
-    for step in trace_once(model, TraceOptions(5)).steps:
+    for step in trace_once(id, TraceOptions(5)).steps:
         for held in step.weights:
             if held.role == "parameter" and held.tied_to is None:
                 is_shared = "{expert}" not in held.name and prod(held.stored) == prod(held.shape)  # by all experts
                 copies = prod(scope.copies for scope in step.scopes if not (is_shared and scope.axis == "expert"))
                 total += copies * prod(n for n in held.shape if isinstance(n, int))
-    assert total == count_model(model).total
+    assert total == count_model(load_model(id)).total
 
 
 @in_batches("id", MODELS, size=20, grouped=True)
 def test_the_multiplied_shape_of_an_expert_is_its_share_of_the_stored_tensor(id: str) -> None:
-    model = load_model(id)
-    for step in trace_once(model, TraceOptions(5)).steps:
+    for step in trace_once(id, TraceOptions(5)).steps:
         for held in step.weights:
             stacked = prod(map(int, held.stored)) != prod(map(int, held.shape))
             experts = [scope.copies for scope in step.scopes if scope.axis == "expert"]
