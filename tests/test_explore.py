@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate, product
 from math import prod
 from pathlib import Path
@@ -281,6 +282,11 @@ def test_checks_of_a_structure_are_trees(id: str) -> None:
 # ---- the page
 
 
+@cache
+def build_small_page() -> str:
+    return pc.explore_page(["gpt2-small"])
+
+
 def read_data(page: str) -> dict[str, Any]:
     (data,) = read_all_data(page)
     return data
@@ -293,7 +299,7 @@ def read_all_data(page: str) -> list[dict[str, Any]]:
 
 
 def test_the_page_allows_its_own_scripts_alone_and_links_to_itself_alone() -> None:
-    page = pc.explore_page(["gpt2-small"])
+    page = build_small_page()
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -337,7 +343,7 @@ def test_a_copied_config_json_is_the_model_and_takes_changes(id: str, place: str
 
 def test_a_copied_entry_has_no_day_before_it_is_copied() -> None:
     """The page of the whole zoo is kept for days; its program has the day of the copy."""
-    (text,) = [model["yaml"] for model in read_data(pc.explore_page(["gpt2-small"]))["models"]]
+    (text,) = [model["yaml"] for model in read_data(build_small_page())["models"]]
     assert re.findall("accessed: ([0-9-]*)", text) == ["0001-01-01"]
     assert '"accessed: 0001-01-01"' in (Path(pc.__file__).parent / "explore" / "page.js").read_text(encoding="utf-8")
 
@@ -417,7 +423,7 @@ def test_the_command_writes_a_page_and_opens_it_if_asked(
     monkeypatch.setattr("webbrowser.open", opened.append)
     path = tmp_path / "models.html"
     assert run("explore", "gpt2-small", "-o", str(path)) == (0, "", f"note: wrote {path}\n")
-    assert (path.read_text(encoding="utf-8"), opened) == (pc.explore_page(["gpt2-small"]), [])
+    assert (path.read_text(encoding="utf-8"), opened) == (build_small_page(), [])
     assert run("explore", "gpt2-small", "-o", str(path), "--open").code == 0
     assert opened == [path.as_uri()]
     assert run("explore", "gpt2-small").code == 0

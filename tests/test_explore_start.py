@@ -15,6 +15,7 @@ from paramcount.explore.page import compress, expand
 from paramcount.explore.rows import FAMOUS, export_rows, list_rows, read_rows, sort_by_fame, sort_by_release
 from paramcount.explore.start import build_start, choose_examples
 from paramcount.zoo import list_ids
+from tests.test_explore import build_small_page
 
 DARK_PAPER = "#0f1318"
 
@@ -91,7 +92,7 @@ def test_the_small_map_has_the_experts_of_one_token_in_dark(id: str) -> None:
 
 
 def test_colours_that_are_dark_are_lighter_on_a_dark_ground() -> None:
-    rules = pc.explore_page(["gpt2-small"]).partition("<style>")[2].partition("</style>")[0]
+    rules = build_small_page().partition("<style>")[2].partition("</style>")[0]
     pairs = dict(re.findall(r"--c-(\w+):light-dark\((?:[^,]*),(#\w+)\)", rules))
     assert ON_DARK.items() <= pairs.items()
     paper = measure_luminance(DARK_PAPER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -36,6 +37,14 @@ def list_attributes(page: ET.Element, tag: str, **attributes: str) -> list[dict[
     return [node.attrib for node in find_all(page, tag, **attributes)]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _without_data() -> Iterator[None]:
+    """The page to explore, whose data take longest to export, is empty: tests/test_explore.py has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paramcount.explore.site.write.build_page", lambda models: f"{len(models)} models")
+        yield
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site") / "site"
@@ -56,6 +65,7 @@ def test_there_is_a_page_per_model_family_and_guide(pages: dict[str, ET.Element]
     assert {".", "models", "families", "guides", "guides/terms", "guides/moe"} <= set(pages)
     for name in ("404.html", ".nojekyll", "sitemap.xml", ".github/workflows/pages.yml", "explore/index.html"):
         assert (site / name).is_file(), name
+    assert (site / "explore/index.html").read_text() == f"{len(MODELS)} models"
 
 
 def test_all_links_lead_to_files_of_the_site(pages: dict[str, ET.Element], site: Path) -> None:
