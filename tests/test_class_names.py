@@ -9,7 +9,6 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.classes import model_types
-from tests.model_types import MODEL_TYPES
 
 # MiniCPM3-4B as released: auto_map and architectures, but no model_type.
 # Source: github OpenBMB/MiniCPM, openbmb/MiniCPM3-4B config.json.
@@ -21,23 +20,13 @@ MINICPM3 = {
 }  # fmt: skip
 
 
-def test_minicpm3_as_released_is_counted_with_a_note() -> None:
-    count = pc.count(MINICPM3)
-    assert (count.total, count.reference) == (MODEL_TYPES["minicpm3"].total, "MiniCPM3ForCausalLM")
-    assert (count.warnings, count.notes) == (
-        (),
-        ("model_type is missing; counted as MiniCPM3ForCausalLM (from architectures)",),
-    )
-
-
 @pytest.mark.parametrize(
     ("document", "model_type"),
     [
         ({"model_type": "my_llama", "architectures": ["LlamaForCausalLM"]}, "llama"),
-        (
-            {"model_type": None, "architectures": ["DeepseekV3ForCausalLM"]},
-            "deepseek_v3",
-        ),  # kimi_k2 has a class of that name too
+        # kimi_k2 has a class of that name too
+        ({"model_type": None, "architectures": ["DeepseekV3ForCausalLM"]}, "deepseek_v3"),
+        (MINICPM3, "minicpm3"),
         ({"architectures": ["InternLM2ForCausalLM"]}, "internlm2"),
         ({"architectures": ["BartForCausalLM"]}, "bart"),
         ({"architectures": ["Qwen2Model"]}, "qwen2"),
