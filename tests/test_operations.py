@@ -210,6 +210,7 @@ VALUES: list[tuple[Operation, list[Any], list[Any], list[Any]]] = [
     (ops.CausalDistanceBuckets(8, 16), [[[0.0]] * 3], [], [0, 0, 0, 1, 0, 0, 2, 1, 0]),
     (ops.DistanceBuckets(8, 4), [[[0.0]] * 4], [], [0, 5, 6, 7, 1, 0, 5, 6, 2, 1, 0, 5, 3, 2, 1, 0]),
     (ops.BlockDistanceBuckets(8, 4, block=2), [[[0.0]] * 5], [], [0, 5, 0, 5, 1, 0, 1, 0, 1, 0]),
+    (ops.Distances(), [[[0.0]] * 2], [], [2, 3, 1, 2]),  # 2 + key - query
     (ops.compare_segments(LOGITS).operation, [[0, 1]], [], [0, 1, 1, 0]),
     (ops.SegmentBuckets(4, 2, n_segments=3), [[0, 2]], [], [0, 4 + 0 * 3 + 2, 4 + 2 * 3 + 0, 0]),
     (ops.SelectByPair(1), [[[1, 0]], [[[5.0, 6], [7, 8]]]], [], [7, 8, 5, 6]),
@@ -361,6 +362,36 @@ def test_linear_attention_sums_values_that_fade() -> None:
     assert found.ravel() == pytest.approx([2, 5])
     with pytest.raises(ParamcountError, match="decays"):
         compute(ops.LinearAttention(1, 1, 1), *[[[[1.0]]]] * 3)
+
+
+def test_a_head_of_one_value_is_both_halves_of_its_pair() -> None:
+    # apply_rotary_pos_emb of the reference: x·cos − x·sin, twice, so that q · k counts twice; position 1 turns by 1
+    q, k = compute(ops.Rotary(Rope(10_000.0)), [[3.0], [2.0]], past=1)
+    turned = [np.cos(i) - np.sin(i) for i in (1, 2)]
+    assert q[0] * k[0] == pytest.approx(2 * 3 * 2 * turned[0] * turned[1], rel=1e-6)
+
+
+def test_what_stands_in_front_of_a_text_stands_there_once() -> None:
+    assert compute(ops.JoinPrompt(), [[9.0]], [[1.0], [2.0]], past=1).tolist() == [[9], [1], [2]]
+    assert compute(ops.JoinPrompt(), [[9.0]], [[1.0], [2.0]], past=4).tolist() == [[1], [2]]
+
+
+def compute_steps(out: Data, logits: Any, **weights: Any) -> Array:
+    """The value of steps that follow LOGITS."""
+    if out is LOGITS:
+        return np.asarray(logits, np.float32)
+    inputs = [compute_steps(data, logits, **weights) for data in out.inputs]
+    return compute(out.operation, *inputs, weights=tuple(weights[weight.name] for weight in out.weights))
+
+
+def test_experts_of_other_groups_are_not_chosen() -> None:
+    scores = [[5.0, 1.0, 4.0, 3.0]]
+    best = ops.limit_to_groups(LOGITS, 2, 1)
+    assert compute_steps(ops.top_k(LOGITS, 2, best), scores).tolist() == [[5, 1, 0, 0]]
+    best = ops.limit_to_groups(LOGITS, 2, 1, "top 2")
+    assert compute_steps(ops.top_k(LOGITS, 2, best), scores).tolist() == [[0, 0, 4, 3]]
+    assert compute_steps(ops.limit_to_groups(LOGITS, 2, 1, excluded=2.0), scores).tolist() == [[5, 1, 2, 2]]
+    assert ops.limit_to_groups(LOGITS, 1, 1) is LOGITS
 
 
 def test_a_setting_that_is_unknown_cannot_be_computed() -> None:
