@@ -22,7 +22,7 @@ MAX_RATIO = 10  # a file with more tensors, relative to the model, contains some
 MIN_TENSORS_PER_DIFFERENCE = 20  # for the nearest model
 WIDTHS = (2, 4)  # bytes per value if only an index gives the size
 MOST_TENSORS = 100_000  # more than any model of the zoo has: Qwen3-Next has 74,391
-COUNTS = ("total", "language_model", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
+COUNTS = ("total", "language_model", "embedding", "lm_head", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
 
 
 class Nearest(NamedTuple):
@@ -89,7 +89,7 @@ def find_equal_verification(model: zoo.Model, tried: Iterable[Verification]) -> 
 def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Iterator[str]:
     """Ids of models with the checkpoint's vocabulary size, number of layers and approximate size.
 
-    Encoders of images have no vocabulary.
+    Without an embedding and an LM head no tensor has the vocabulary size: encoders of images and of sounds.
     """
     shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
     rows, values = {size for shape in shapes if len(shape) == 2 for size in shape}, sum(map(prod, shapes))
@@ -103,7 +103,9 @@ def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
             is_candidate = checkpoint.total_size in sizes
         else:
             most = total + row["mtp"] + 2 * vocab_size * d_model
-            is_candidate = vocab_size in (0, *rows) and is_near(values, row["language_model"], most)
+            has_vocabulary = row["embedding"] + row["lm_head"] > 0
+            fits_rows = vocab_size in rows or not has_vocabulary
+            is_candidate = fits_rows and is_near(values, row["language_model"], most)
         if is_candidate:
             yield id
 
