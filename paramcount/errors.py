@@ -347,9 +347,15 @@ def find_related(word: str, names: Iterable[str], most: int = 3) -> tuple[str, .
             scores[name] = 3
         elif stem and stem == _find_stem(name):
             scores[name] = 1 + ratio
-        elif ratio >= SLIP or (len(key) > 3 and sorted(key) == sorted(other)):
+        elif ratio >= SLIP or (len(key) > 3 and _is_slip(key, other)):
             scores[name] = ratio
     return tuple(sorted(scores, key=lambda name: -scores[name])[:most])
+
+
+def _is_slip(key: str, other: str) -> bool:
+    """Whether letters changed places, or one behind the first is another."""
+    one_differs = len(key) == len(other) and key[0] == other[0] and sum(a != b for a, b in zip(key, other)) == 1
+    return one_differs or sorted(key) == sorted(other)
 
 
 def _squeeze(name: str) -> str:

@@ -87,6 +87,7 @@ def test_a_tensor_of_each_stream_is_as_many_tensors() -> None:
         ("sparse", "MoE"),
         ("use 0 owner 6 first True", "shared block"),
         ("12 2", ""),
+        ("sliding_attention dense <unknown MLP limits>", "sliding-window attention dense"),
     ],
 )
 def test_a_kind_of_layer_is_named_in_words(label: str, name: str) -> None:

@@ -62,8 +62,15 @@ def group_tensors(count: Count) -> TensorGroup:
     >>> [(group.label, group.count, group.parameters) for group in tree.children[0].children]
     [('embedding', 1, 38597376), ('position', 1, 786432), ('layers 0–11', 12, 85054464), ('norm', 1, 1536)]
     """
-    rows = [(list_levels(row), row) for row in count.tensors if row.is_counted and row.parameters]
+    tensors = (row for row in count.tensors if row.is_counted and row.parameters)
+    rows = [(list_levels(row), row) for tensor in tensors for row in divide_tensor(tensor)]
     return TensorGroup("model", count.id, "", 1, 1, (), count.total, tuple(group_rows(rows, 0)), count.id)
+
+
+def divide_tensor(row: TensorRow) -> list[TensorRow]:
+    """A tensor as one row, or a row for each of its matrices if they belong to several components, as in Hymba."""
+    matrices = row.split()
+    return matrices if len({matrix.main_component for matrix in matrices}) > 1 else [row]
 
 
 def list_levels(row: TensorRow) -> tuple[Level, ...]:

@@ -65,6 +65,7 @@ def describe_kind(kind: str) -> str:
         if found := re.fullmatch(pattern, kind, re.DOTALL):
             kind = found.expand(name)
             break
+    kind = re.sub("<unknown [^>]*>", "", kind)  # a setting that a zoo entry leaves out
     words = [word for word in kind.replace("_", " ").split(" ") if word not in FLAGS and not is_number(word)]
     text = name_words(" ".join(words))
     for phrase, name in PHRASES.items():

@@ -125,7 +125,8 @@ def name_module(name: str) -> str:
     if re.fullmatch("[A-Z](_log)?", last):  # of a state space model
         return f"{last[0]} (log)" if last.endswith("_log") else last
     if last.casefold() in ("layernorm", "layer_norm") and len(named) > 1:
-        last = f"{named[-2]}_norm" if named[-2] not in ("layer", "block", "layers") else "norm"
+        is_named = named[-2] not in ("layer", "block", "layers") and "norm" not in named[-2]
+        last = f"{named[-2]}_norm" if is_named else "norm"
     text = re.sub("([a-z])([A-Z])", r"\1_\2", last).replace("layer_norm", "layernorm").casefold()
     words = [WORDS.get(word, word) for word in re.split("_|(?<=[a-z])(?=[0-9]$)", text)]
     if words[-1] == "final":  # ln_f, norm_f
