@@ -23,7 +23,7 @@ from paramcount.formats.files import expand_home
 from paramcount.formats.hub_urls import is_url, parse_hub_url
 from paramcount.loading.files import LoadRequest, load_document, load_mapping, load_path, load_yaml
 from paramcount.tiny import NAMES, find_folder
-from paramcount.zoo.names import expand_pattern, find_id, is_file_name, suggest_names
+from paramcount.zoo.names import expand_pattern, is_file_name, make_unknown_error, search_id, suggest_names
 
 SPEC_HELP = (
     "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
@@ -131,25 +131,23 @@ def _load_name(name: str, request: LoadRequest) -> zoo.Model:
     """The model of a name: from the zoo, else from the local Hugging Face cache, else from the Hub if `download`."""
     if folder := find_folder(name):
         return replace(load_path(folder, request), id=name, name=name)
-    try:
-        return zoo.load_entry(find_id(name))
-    except ParamcountError as error:
-        if not (error.nearest or error.where) and (nearest := find_nearest(name, NAMES)):
-            raise ParamcountError(error.found, expected=error.expected, nearest=nearest) from None
-        from paramcount.huggingface import locate
+    if id := search_id(name):
+        return zoo.load_entry(id)
+    from paramcount.huggingface import locate
 
-        if not locate.REPO.fullmatch(name):
-            raise
-        path = _find_cached(name, "main", request.download)
-        if path is None and not request.download:
-            raise ParamcountError(
-                f"unknown model {quote(name)}",
-                expected="a name from `paramcount list` or a repository in the local Hugging Face cache; "
-                + Argument("download", "True")
-                + " fetches others",
-                nearest=suggest_names(name),
-            ) from None
-        return load_path(_widen(path or locate.download_config(name)), request)
+    if not locate.REPO.fullmatch(name):
+        error = make_unknown_error(name)
+        raise error if error.nearest else error.replace(nearest=find_nearest(name, NAMES))
+    path = _find_cached(name, "main", request.download)
+    if path is None and not request.download:
+        raise ParamcountError(
+            f"unknown model {quote(name)}",
+            expected="a name from `paramcount list` or a repository in the local Hugging Face cache; "
+            + Argument("download", "True")
+            + " fetches others",
+            nearest=suggest_names(name),
+        )
+    return load_path(_widen(path or locate.download_config(name)), request)
 
 
 def _widen(path: Path) -> Path:

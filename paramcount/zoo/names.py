@@ -91,6 +91,13 @@ def index_names(ids: Iterable[str]) -> dict[str, str]:
     return without_publisher | spellings
 
 
+def search_id(name: str) -> str | None:
+    """The zoo id that a name refers to, or None."""
+    if zoo.find_path(name):
+        return name
+    return index_spellings().get(normalize_name(name[:LONGEST])) if name else None
+
+
 def find_id(name: str) -> str:
     """The zoo id that a name refers to.
 
@@ -101,19 +108,22 @@ def find_id(name: str) -> str:
     """
     if is_url(name):
         name = parse_hub_url(name).repo
-    if zoo.find_path(name):
-        return name
-    if name and (id := index_spellings().get(normalize_name(name[:LONGEST]))):
+    if id := search_id(name):
         return id
+    raise make_unknown_error(name)
+
+
+def make_unknown_error(name: str) -> ParamcountError:
+    """The error for a name that no model has: it may be a family's, a model type's, or a slip of the hand."""
     if name in zoo.list_families():
         ids = list(zoo.list_ids(name))
-        raise ParamcountError(f"{name} is a family of {len(ids)} models", expected=f"one of them: {list_names(ids)}")
+        return ParamcountError(f"{name} is a family of {len(ids)} models", expected=f"one of them: {list_names(ids)}")
     if name in ARCHITECTURES:
         ids = list_ids_of_type(name)
         found = f"{name} is a supported model type, not a model" + ("" if ids else "; no model of it is in the zoo")
         expected = f"{'a model of this type, or ' if ids else ''}the path of a config.json, such as ./config.json"
-        raise ParamcountError(found, expected=expected, nearest=ids[:3])
-    raise ParamcountError(
+        return ParamcountError(found, expected=expected, nearest=ids[:3])
+    return ParamcountError(
         f"unknown model {quote(name)}",
         expected="a name from `paramcount list`, or a path such as ./model.yaml",
         nearest=suggest_names(name),
