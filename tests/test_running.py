@@ -11,7 +11,7 @@ from paramcount.architectures import ARCHITECTURES
 from paramcount.counting.sum_weights import list_flows
 from paramcount.flow import Undescribed, list_steps
 from tests import cases
-from tests.type_files import load_all
+from tests.type_files import load_all, load_facts
 
 RUNNING = set(load_all("running"))
 # {model type: operations without a meaning; empty if the flow is described but was never compared with the reference}
@@ -30,7 +30,8 @@ def test_at_least_177_architectures_run() -> None:
 def test_an_architecture_that_does_not_run_lacks_exactly_these_operations(name: str) -> None:
     found = set()
     frozen = [case["config"] for case in cases.load_cases().get(name, ()) if "refused" not in case]
-    for config in frozen or [{"model_type": name}]:
+    published = [*load_facts(name).get("zoo_configs", {}).values()]
+    for config in frozen or published or [{"model_type": name}]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             out, _ = next(iter(list_flows(load(config).sizes)))

@@ -138,7 +138,7 @@ class LayerBuilder:
             size = self.n * self.model.d_model * F32
             mixed, x = (Node("get_rows", size, [node, chosen], rows=self.n) for node in (mixed, x))
             normed = Node("get_rows", size, [normed, chosen], rows=self.n) if is_parallel else normed
-        if not any(name.startswith("ffn") for name in self.layer.tensors):
+        if not any(name.startswith("ffn_down") for name in self.layer.tensors):
             return self.add(mixed, x)
         if is_parallel:
             return self.add(self.add(self.feed_forward(normed), mixed), x)
