@@ -23,7 +23,7 @@ from tests.batches import in_batches
 from tests.model_types import MODEL_TYPES
 from tests.refusing import Refuse, assert_one_line, error_of
 from tests.running import Runner
-from tests.structures import ROWS, ZOO, keep_every, pick_structures, states_size
+from tests.structures import ZOO, keep_every, pick_structures, states_size
 from tests.test_package import command_code, list_loaded_modules
 
 STACKED = [id for id in ZOO if states_size(id, "n_layers")]
@@ -32,8 +32,9 @@ INDEXED = ("samba-1.3b", "stripedhyena-nous-7b")  # whose list has the indices o
 BOUNDED = ("hgrn2-1.3b",)  # a table outside of the layers has a row for each
 LISTED = {id: name for id in STACKED for name in LISTS if states_size(id, name) and id not in INDEXED}
 GROUPED = ("idefics-9b",)  # cross-attention stands in front of each four layers
-OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED, *INDEXED, *BOUNDED)]
-SHARED = [id for id in OTHERS if ROWS[id]["architecture"] == "albert"]  # all layers read the weights of one
+SINGLE = ("eagle3-llama-3.1-8b-instruct",)  # has one layer, and others are refused
+FIRST = ("eagle-llama-3-8b-instruct",)  # its only layer lacks the norm that all but the first have
+OTHERS = [id for id in STACKED if id not in (*LISTED, *GROUPED, *INDEXED, *BOUNDED, *SINGLE, *FIRST)]
 # The last one alone has a bias; it lacks an indexer; it is dense.
 LIKE_A_NEW_LAYER = {"evolla-10b": 30, "gpt-neox-japanese-2.7b": 30, "glm-5.2": 74, "step3": 30}
 TINY_OLMOE = {
@@ -72,14 +73,18 @@ def test_three_more_layers_add_three_times_the_last_layer(id: str) -> None:
     sizes: Any = zoo.load_entry(id).sizes
     count, n, last = pc.count(id), sizes.n_layers, 0
     like = LIKE_A_NEW_LAYER.get(id, n - 1)
-    is_encoder = hasattr(sizes, "n_decoder_layers") or not count.parts["decoder"]  # T5, BERT
-    parts = {"encoder"} if is_encoder else {"decoder", "cross_attention"}  # the second in TrOCR and MusicGen
+    parts = {"encoder" if hasattr(sizes, "n_decoder_layers") or not count.parts["decoder"] else "decoder"}  # T5, BERT
+    if not hasattr(sizes, "n_decoder_layers"):
+        parts.add("cross_attention")  # of the same layers in ALBEF, TrOCR and MusicGen
     for tensor in count.tensors:
         for repeat in tensor.repeats:
             if repeat.axis == "layer" and tensor.part in parts and like in repeat.indices:
                 last += tensor.parameters // repeat.count
-    assert (last > 0) == (id not in SHARED)
-    assert pc.count(pc.what_if(id, n_layers=n + 3)).total == count.total + 3 * last
+    assert last > 0
+    changes = {"n_layers": n + 3}
+    if hasattr(sizes, "n_fusion_layers"):  # the last ones, which are counted in n_layers too
+        changes["n_fusion_layers"] = sizes.n_fusion_layers + 3
+    assert pc.count(pc.what_if(id, **changes)).total == count.total + 3 * last
 
 
 @in_batches("id", pick_structures(ZOO, every=8), size=50)
@@ -270,6 +275,9 @@ def test_a_list_with_one_entry_per_layer_must_change_with_the_number_of_layers(i
             {"n_layers": 3, "n_layer": 4},
             "gpt2-small: n_layers is given twice, as 'n_layers' and as 'n_layer' (expected each size once)",
         ),
+        ("eagle3-llama-3.1-8b-instruct", {"n_layers": 4}, "n_layers = 4 (expected 1)"),
+        ("albef-text", {"n_layers": 3}, "n_layers = 3 is not n_fusion_layers + n_text_layers = 12 (expected 12)"),
+        ("blip-text", {"n_layers": 15}, "(expected 12, for example n_layers=15 and n_fusion_layers=15)"),
     ],
 )
 def test_a_size_that_cannot_be_set_is_an_error(spec: pc.ModelLike, changes: dict[str, Any], message: str) -> None:

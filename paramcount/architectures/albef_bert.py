@@ -37,12 +37,13 @@ class AlbefBert(Bert):
         if c.n_layers != (n := c.n_text_layers + c.n_fusion_layers):
             found = (
                 f"= {c.n_layers} is not "
-                + FieldName("n_text_layers")
-                + " + "
                 + FieldName("n_fusion_layers")
+                + " + "
+                + FieldName("n_text_layers")
                 + f" = {n}"
             )
-            raise ParamcountError(found, where=FieldName("n_layers"), expected=str(n))
+            fitting = (n, c.n_layers - c.n_text_layers, c.n_layers - c.n_fusion_layers)
+            raise ParamcountError(found, where=FieldName("n_layers"), expected=str(n), sizes=fitting)
 
     def memory(c) -> tuple[Data, ...]:
         return (parts.source_states(c.d_memory),) if c.cross_attention else ()

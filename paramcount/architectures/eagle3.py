@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from paramcount.declare import Data, ops, parts, sizes
-from paramcount.errors import ParamcountError, make_choice_error
+from paramcount.errors import FieldName, ParamcountError, make_choice_error
 
 N_STATES = 3  # low, middle and high layers of the target
 LAYERS = "transformer_layer_config"
@@ -82,6 +82,8 @@ class Eagle3(parts.AttentionDecoder):
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
 
     def check(c) -> None:
+        if c.n_layers != 1:
+            raise ParamcountError(f"= {c.n_layers}", where=FieldName("n_layers"), expected="1")
         sizes.check_at_most(c, "n_drafted", "vocab_size")
 
 
@@ -109,6 +111,9 @@ class Eagle3Layers(Eagle3):
             return c.first_layer(x, embedded)
         x = x + c.self_attention(c.norm(x, "input_layernorm"), bias=c.attention_bias)
         return x + c.gated_mlp(c.norm(x, "post_attention_layernorm"))
+
+    def check(c) -> None:
+        sizes.check_at_most(c, "n_drafted", "vocab_size")
 
 
 def list_states(js: sizes.ConfigJson, c: sizes.FieldValues) -> int:

@@ -211,7 +211,8 @@ def add_hint(
     hint = ""
     for path, value in changes.items() if others else ():
         nearby = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
-        if example := find_valid_value(sizes, changes, path, nearby):
+        example = find_valid_value(sizes, changes, path, nearby)
+        if example and (path, example) != (error.where, error.expected):
             hint = f", or {find_name(path)}={example}"
     return error.replace(expected=error.expected + hint)
 
