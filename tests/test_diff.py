@@ -37,7 +37,7 @@ def sum_components(id: str) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for tensor in pc.count(id).tensors:
         if tensor.parameters and tensor.part != "mtp":
-            pieces = tensor.splits or ((tensor.component, tensor.shape[0]),)
+            pieces = tensor.splits or ((tensor.component, 1),)
             whole = sum(width for _, width in pieces)
             for name, width in pieces:
                 overview = locate_component(tensor.part, name)[0]

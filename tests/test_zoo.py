@@ -59,6 +59,9 @@ MISFITS = {
     ("inkling-small-276b", "total", "276B"),  # likewise: 276,309,541,930
     ("gpt-3-13b", "total", "13.0B"),  # Table 2.1; Table D.1 of the same paper says 12,850 M
     ("gpt-3-medium", "total", "350M"),  # Table 2.1; Table D.1 says 356 M
+    ("deepseek-ocr", "checkpoint", "3,336,106,240"),  # with CLIP's patch embedding of 602,112, which nothing reads
+    ("layoutlmv3-base", "total", "133M"),  # 125.3 M without the heads of pre-training
+    ("layoutxlm-base", "total", "345M"),  # 368.7 M; the paper says "approximately"
     ("gpt-3", "total", "175.0B"),  # Table 2.1; Table D.1 says 174,600 M
     ("llama-3.2-90b-vision", "total", "88.8B"),  # the released files hold 88,593,355,323
     ("mathstral-7b", "total", "7.3B"),  # 7.248 B rounded up
@@ -74,6 +77,11 @@ MISFITS = {
     ("qwq-32b", "total", "32.5B"),
     ("qwq-32b", "non_embedding", "31.0B"),
 }
+
+# Its config.json also names the code that it was released with, and is counted as that; the entry is counted as the
+# reference has the same model.
+WITH_CODE = ("nomic-embed-text-v1",)
+WITH_TOWER = ("llava-v1.5-7b",)  # its config.json has no vision_config, but the name of a model that gives one
 
 
 def load_truth(name: str) -> dict[str, Any]:
@@ -154,10 +162,15 @@ def select_same_keys(document: Mapping[str, Any], keys: Mapping[str, Any]) -> di
 
 @in_batches("id", ZOO, size=80)
 def test_the_sizes_and_settings_of_an_entry_are_those_of_its_published_config(id: str) -> None:
-    model, config = zoo.load_entry(id), read_config(load_configs()[id])
+    document = load_configs()[id]
+    if id in WITH_CODE:
+        assert pc.count(document).total == pc.count(id).total
+        document = {key: value for key, value in document.items() if key != "auto_map"}
+    model, config = zoo.load_entry(id), read_config(document)
     assert (config.architecture, config.sizes) == (model.architecture, build_as_reference(model.sizes))
     settings = (model.entry and model.entry.settings) or {}
-    assert select_same_keys(load_configs()[id], settings) == settings
+    read = config.reading.document if id in WITH_TOWER else document
+    assert select_same_keys(read, settings) == settings
 
 
 @in_batches("id", list(zoo.list_ids()), size=80)
