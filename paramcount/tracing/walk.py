@@ -20,6 +20,7 @@ from paramcount.flow import (
     Scored,
     Scores,
     ScoresOfTwo,
+    SecondValue,
     Size,
     Split,
     Tuple,
@@ -163,6 +164,15 @@ class Walk(Shapes):
         indices = (self.find_source(source, (*visited, data)) for source in sources if source not in visited)
         return next((index for index in indices if index is not None), None)
 
+    def list_values(self, data: Data) -> tuple[Data, ...]:
+        """What data is computed from: its inputs, or the second value of the tuple that is its input."""
+        if not isinstance(data.operation, SecondValue):
+            return data.inputs
+        whole = data.inputs[0]
+        while whole.bodies or (not whole.inputs and self.outer.get(id(whole))):
+            whole = self.find_last(whole.bodies).out if whole.bodies else self.outer[id(whole)][0]
+        return whole.inputs[1:2] if isinstance(whole.operation, Tuple) else data.inputs
+
     def add_step(
         self, data: Data, place: TracePlace, stage: Stage, *, inputs: tuple[Shape, ...], **fields: Any
     ) -> None:
@@ -180,7 +190,7 @@ class Walk(Shapes):
             part=place.part,
             component="",
             scopes=place.scopes,
-            reads=self.find_sources(data.inputs),
+            reads=self.find_sources(self.list_values(data)),
             note=stage.note,
             operation=OPERATIONS_OF_STAGES.get(stage.label) or type(data.operation).__name__,
         )
@@ -201,7 +211,7 @@ class Walk(Shapes):
             data,
             place,
             make_stage(data),
-            inputs=tuple(self.shape_of(source, place) for source in data.inputs),
+            inputs=tuple(self.shape_of(source, place) for source in self.list_values(data)),
             text=name_data(data, components, place.part),
             name=uses[0].name.removesuffix(".weight") if uses else "",
             weights=uses,
