@@ -187,7 +187,9 @@ class Shapes:
     def count_seen(self) -> int:
         """Tokens that are attended to when decoding: fewer than all if every layer caches equally many at most."""
         lengths = set(self.cached_rows.values())
-        return lengths.pop() if len(lengths) == 1 else self.options.tokens + (self.options.past or 0)
+        if len(lengths) == 1:
+            return lengths.pop()
+        return self.options.tokens + (0 if self.options.past is None else self.options.past)  # it may be a symbol
 
     def resolve_keys(self, data: Data, visited: tuple[Data, ...] = ()) -> tuple[int | str, ...]:
         """The sizes behind the rows; blocks of keys, and what stands in front of the keys, are counted if they are
