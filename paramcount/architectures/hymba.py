@@ -40,7 +40,7 @@ def kinds_are_stated(js: sizes.ConfigJson, c: sizes.FieldValues) -> None:
     """The config class has no default that the code takes for the norm of queries and keys and for the MLP."""
     for key, choices in (("kq_norm", ("none", "rms")), ("mlp_hidden_act", ("silu", "relu2"))):
         if js.get(key) is None:
-            raise ParamcountError("is missing", where=key, expected=" or ".join(choices))
+            raise ParamcountError("is missing", where=key, choices=choices)
         sizes.one_of(key, choices, "")(js, c)
 
 

@@ -152,6 +152,13 @@ def guess_marks(listed: Any, other: Any) -> Guess:
     return lambda value, c, old: [[listed if i in value else other for i in range(c["n_layers"])]]
 
 
+def guess_groups(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[list[int]]]:
+    """Each layer with those after it that share its keys and values."""
+    firsts = [i - 1 for i in value if i - 1 not in value]
+    ends = [i + 1 for i in value if i + 1 not in value]
+    return [[list(range(first, end)) for first, end in zip(firsts, ends)]]
+
+
 def guess_blocks(value: Any, c: Mapping[str, Any], old: Any) -> Iterable[list[Any]]:
     """The attention and the MLP of each layer, as DeciLM has them."""
     attentions = [
@@ -187,6 +194,7 @@ GUESSES: dict[str, Guess] = {
     "cla_share_factor": guess_steps,
     "num_sparse_encoder_layers": lambda value, c, old: [value.count("sparse")],
     "num_sparse_decoder_layers": lambda value, c, old: [value.count("sparse")],
+    "global_attn_idx": lambda value, c, old: [[i for i, kind in enumerate(value) if kind == "full_attention"]],
     "attn_layer_indices": lambda value, c, old: [[i for i, kind in enumerate(value) if kind == "attention"]],
     "attn_type_list": lambda value, c, old: [[ATTENTION_TYPES.get(kind) for kind in value]],
     "moe_layers": lambda value, c, old: [[i for i in range(c["n_layers"]) if i not in value]],
@@ -203,10 +211,12 @@ GUESSES: dict[str, Guess] = {
     "attention_window": lambda value, c, old: [[2 * n for n in value]],
     "v_channels": lambda value, c, old: [value * c["n_heads"]],
     "bias_max_distance": lambda value, c, old: [value // 2],
+    "kv_reuse_group": guess_groups,
     "block_configs": guess_blocks,
     "ple_layer_ids": lambda value, c, old: [[i + 1 for i in value]],
     "summary_idxs": lambda value, c, old: [list(range(value))],
     "num_code_groups": lambda value, c, old: [len(value) + 1],
     "downsample_rate": lambda value, c, old: [f"{c['query_side']}/{c['window_side']}"],
     "qk_channels": lambda value, c, old: [value * c["n_heads"]],
+    "qkv_hidden_size": lambda value, c, old: [value * c["n_heads"]],
 }

@@ -340,6 +340,7 @@ def latent_heads_stay_whole(js: ConfigJson, c: FieldValues, absent: int | None, 
             f"= {describe_value(n_kv_heads)} for {n_heads} MLA heads",
             where="num_key_value_heads",
             expected=f"{n_heads}; fewer run only with flex attention",
+            choices=(n_heads,),
         )
 
 
@@ -405,7 +406,7 @@ def one_of(js: ConfigJson, c: FieldValues, key: str, choices: tuple[str, ...], a
     """A string from a fixed set that no weight depends on. `absent`: the reference's default."""
     word = js.get(key, absent)
     if word not in choices:
-        raise make_choice_error(word, choices, where=key)
+        raise make_choice_error(word, choices, where=getattr(js, "prefix", "") + key)
 
 
 def encoder_has_image_size(js: ConfigJson, c: FieldValues) -> None:
