@@ -30,7 +30,8 @@ def command(
     once.
 
     With --animate, a token moves through the steps of one layer in ten seconds. Each step is marked in the drawing and
-    explained below it. The layer is the first one of the most common kind, unless --layer selects another.
+    explained below it. The layer is the first one of the most common kind, unless --layer selects another. If layers
+    have no indices, as in a draft head, it moves through all steps.
     """
     if animate is not None:
         if output is not None:

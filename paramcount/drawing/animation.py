@@ -38,11 +38,11 @@ MAX_LINES = 2  # of the sentence
 
 
 class Film(NamedTuple):
-    """The drawing of a layer with the order in which its steps are marked."""
+    """The drawing of a layer, or of a model without any, with the order in which its steps are marked."""
 
     drawing: Drawing
     all_steps: tuple[Step, ...]
-    indices: tuple[int, ...]  # of the layer's steps, in the order of the flow
+    indices: tuple[int, ...]  # of the steps that are shown, in the order of the flow
 
     @property
     def zoom(self) -> float:
@@ -56,20 +56,24 @@ class Film(NamedTuple):
 
 
 def make_film(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Film:
-    """The film of one layer, by default the first one of the most common kind.
+    """The film of one layer, by default the first one of the most common kind; of a model whose layers have no indices,
+    such as the one layer of a draft head, the film of all steps.
 
     Raises: ParamcountError for a layer that does not exist, or that is too large.
     """
     trace = trace_drawn(model, tokens)
     sections = list_sections(trace)
-    layer = choose_layer(sections, model.id) if layer is None else layer
-    indices = tuple(i for section in select_layer(sections, layer, model.id) for i in section.indices)
+    if layer is None and any(section.layers for section in sections):
+        layer = choose_layer(sections, model.id)
+    chosen = sections if layer is None else select_layer(sections, layer, model.id)
+    indices = tuple(i for section in chosen for i in section.indices)
     if len(indices) > MAX_STEPS:
-        problem = f"{len(indices):,} steps in one layer are too many for an animation"
+        problem = f"{len(indices):,} steps{'' if layer is None else ' in one layer'} are too many for an animation"
         raise ParamcountError(problem, where=model.id, expected=f"at most {MAX_STEPS}")
     drawing = draw_model(model, tokens=tokens, layer=layer)
     if drawing.height > MAX_HEIGHT:
-        problem = f"the drawing of layer {layer:,} is {drawing.height:,.0f} pixels high, too large for an animation"
+        part = "the model" if layer is None else f"layer {layer:,}"
+        problem = f"the drawing of {part} is {drawing.height:,.0f} pixels high, too large for an animation"
         raise ParamcountError(problem, where=model.id, expected=f"at most {MAX_HEIGHT:,.0f}")
     return Film(drawing, trace.steps, indices)
 
@@ -165,7 +169,8 @@ def draw_caption(film: Film, number: int) -> Iterator[str]:
     top, n = height - CAPTION, len(film.indices)
     yield f'<rect fill="{FRAME}" y="{fmt(top)}" width="{width}" height="4"/>'
     yield f'<rect fill="{ACCENT}" y="{fmt(top)}" width="{fmt(width * (number + 1) / n)}" height="4"/>'
-    where = f"{film.drawing.title} · layer {layer:,} · step {number + 1} of {n}"
+    place = "" if layer is None else f"layer {layer:,} · "
+    where = f"{film.drawing.title} · {place}step {number + 1} of {n}"
     room = width - 2 * MARGIN
     y = top + 38
     yield draw_line(width - MARGIN, y, where, SMALL, SOFT, anchor="end")
