@@ -44,8 +44,12 @@ from tests.test_package import command_code, list_loaded_packages
 
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
 # Drawn once: blocks that are run several times, and layers whose steps look alike: two kinds of Pegasus-X's encoder,
-# those before and behind the middle of Granite Speech's, and Idefics' layers between its cross-attentions.
+# those before and behind the middle of Granite Speech's, and Idefics' layers between its cross-attentions. In Swin's
+# encoder, which CLAP's, Donut's and Nougat's are, every second layer shifts its windows, arXiv:2103.14030, section 3.2.
 FOLDED = {
+    "clap",
+    "clap_audio_model",
+    "clap_audio_model.ClapAudioModelWithProjection",
     "granite_speech",
     "granite_speech_plus",
     "hrm_text",
@@ -58,7 +62,7 @@ FOLDED = {
 FOLDED_MODELS = {
     "deberta-v2-xlarge",  # only the first layer has a convolution beside it
     "deberta-v2-xxlarge",
-    "donut-base",  # Swin's encoder: every second layer shifts its windows, arXiv:2103.14030, section 3.2
+    "donut-base",
     "nougat-base",
 }
 CROSSINGS = 2  # arrows that may cross a shape; of most models none does
