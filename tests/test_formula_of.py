@@ -124,8 +124,14 @@ def requested_structure(error: pc.ParamcountError, cls: type[Sizes], sizes: Size
 
 
 def supply_structure(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
-    """All flags that an architecture requires, and the number of errors until they are complete."""
-    structure: dict[str, Any] = {}
+    """All flags that an architecture requires, and the number of errors until they are complete.
+
+    Fields that an entry may leave out, such as the attention layers of a hybrid, are not required: they are given.
+    """
+    optional = {field: getattr(sizes, field) for field, facts in type(sizes).fields.items() if not facts.is_required}
+    structure = {
+        field: user_value(value) for field, value in optional.items() if value != type(sizes).fields[field].unstated
+    }
     for errors in range(6):
         try:
             pc.formula({"architecture": name}, **structure)

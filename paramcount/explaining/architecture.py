@@ -121,11 +121,14 @@ def add_usual_values(cls: type[Sizes], name: str, kind: FieldKind) -> FieldKind:
 
 @cache
 def read_defaults(cls: type[Sizes]) -> Mapping[str, Any]:
-    """The sizes that an empty config.json gives; {} if a key is required."""
-    try:
-        return read_values(cls, {}).values
-    except WALK_ERRORS:
-        return {}
+    """The sizes that an empty config.json gives, or one of the class without a head; {} if a key is required."""
+    documents: tuple[dict[str, Any], ...] = ({}, {"architectures": [cls.base_model]})
+    for document in documents:
+        try:
+            return read_values(cls, document).values
+        except WALK_ERRORS:
+            pass
+    return {}
 
 
 @cache
@@ -172,7 +175,8 @@ def sum_architecture(cls: type[Sizes], values: Values) -> tuple[Sums, tuple[Cond
             trials[key] = try_values(cls, values)
         return trials[key]
 
-    # Start with the first trial of every field, then vary one field at a time, which can reveal more fields.
+    # Start with the first trial of every field, then vary one field at a time, which can reveal more fields. If
+    # one more field makes a failed trial succeed, start again from it: the weights may depend on others only then.
     queue: list[Values] = [values]
     visited: set[str] = set()
     while queue:
@@ -184,7 +188,7 @@ def sum_architecture(cls: type[Sizes], values: Values) -> tuple[Sums, tuple[Cond
                 other = {**context, path: value}
                 if try_cached(other).signature != base.signature:
                     needed[path] = kind
-                if path not in visited:
+                if path not in visited or (base.sums is None and try_cached(other).sums is not None):
                     queue.append(other)
             visited.add(path)
             if kind.name in NAMED_PARTS:
