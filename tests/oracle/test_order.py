@@ -122,7 +122,6 @@ DIFFERENT = {
 REPEATED = {
     "albert": "all layers call the same modules",
     "albert, other settings": "likewise",
-    "diffusion_gemma, untied": "the encoder runs before the decoder, whose layers stand beside its own",
     "fsmt, tied": "the encoder looks up its tokens in the decoder's table",
     "gemma3n_text": "the router norm of a layer runs before its block and after it",
     "gemma3n_text, other settings": "likewise",
