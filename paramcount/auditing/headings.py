@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paramcount.errors import MOST_LISTED, join_words
-from paramcount.formats.weights import load_formats
 
 LONGEST = 200
 
@@ -25,7 +24,7 @@ BYTES = {  # per value
     "half": 2, "16bit": 2, "fp8": 1, "float8": 1, "f8": 1, "int8": 1, "8bit": 1,
 }  # fmt: skip
 # Number formats whose files also contain scales
-PACKED = ("4bit", "nf4", "fp4", "q4", "q8", *(format.name.lower() for format in load_formats() if format.name))
+PACKED = ("int4", "4bit", "nf4", "fp4", "mxfp4", "nvfp4", "q4", "q8", "gptq", "awq", "gguf")
 DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 UNITS = {

@@ -104,7 +104,7 @@ def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meaning
         else:
             most = total + row["mtp"] + 2 * vocab_size * d_model
             has_vocabulary = row["embedding"] + row["lm_head"] > 0
-            fits_rows = vocab_size in rows or not has_vocabulary
+            fits_rows = vocab_size in (0, *rows) or not has_vocabulary
             is_candidate = fits_rows and is_near(values, row["language_model"], most)
         if is_candidate:
             yield id

@@ -107,7 +107,7 @@ def get_config_class(model_type: object) -> str:
     return search_config_class(model_type) if isinstance(model_type, str) else ""
 
 
-@lru_cache(256)
+@lru_cache(1024)  # more than there are model types
 def search_config_class(model_type: str) -> str:
     """The same, found in the text of a long line: as a dictionary it takes a tenth of a megabyte."""
     found = re.search(rf'{re.escape(json.dumps(model_type))}: "(\w+)"'.encode(), find_line(TABLE, "types"))

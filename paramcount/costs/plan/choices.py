@@ -88,6 +88,7 @@ def choose_weights(model: Model, dtype: str | None, engine: Engine, bits: float)
     if not engine.reads_gguf or not is_quantised(model):
         reason = "as released" if is_quantised(model) else "the release is not quantised"
         return None, ReasonedChoice(released.label, reason)
-    kept = {get_format(group.packing.layout).gguf_mix.lower() for group in released.plan.groups}
-    name = "q8_0" if bits > 6 else (kept.pop() if len(kept) == 1 else "") or "q4_k_m"
+    mixes = {get_format(group.packing.layout).gguf_mix for group in released.plan.groups}
+    kept = mixes.pop() if len(mixes) == 1 else ""
+    name = "q8_0" if bits > 6 else kept.lower() or "q4_k_m"
     return name, ReasonedChoice(parse_weight_format(name).label, f"the GGUF format nearest to {released.label}")
